@@ -1,0 +1,1 @@
+"""LOGOS: a plugin-based build system for inference programs written as readable sentences."""

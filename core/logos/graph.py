@@ -1,0 +1,128 @@
+"""A checked program: leaves, operations in order, and which value each operation reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from logos.op import Op
+from logos.source import Source, Span
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One tensor at one moment of a step.
+
+    A name may be produced again and a state is written, so a value is a name with a version: 0 is the leaf (for a
+    state, what the last step left), then one more for every sentence that produces or writes the name.
+    """
+
+    name: str
+    version: int
+    rows: int
+    columns: int
+    real: bool
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.rows, self.columns
+
+    @property
+    def size(self) -> int:
+        return self.rows * self.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A declared name that no operation produces. `fills` are (index from 0, value), the newest fill of an item alone."""
+
+    value: Value
+    span: Span
+    fills: tuple[tuple[int, int | float], ...] = ()
+    state: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.value.name
+
+
+Operand = Value | int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operation.
+
+    `operands` gives for every hole of the op's pattern (OUT excepted), in the sentence's order, the value it reads,
+    the literal (a count, a row, an EPS with its default filled in), or None for an absent optional part. `sizes` are
+    the solved symbols of the op's shape rule. `writes` gives for each state hole the state's value after the node.
+    """
+
+    index: int
+    span: Span
+    op: Op
+    operands: Mapping[str, Operand]
+    sizes: Mapping[str, int]
+    out: Value | None
+    writes: Mapping[str, Value]
+
+    @property
+    def line(self) -> int:
+        return self.span.line
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """The values read, in the sentence's order."""
+        return tuple(operand for operand in self.operands.values() if isinstance(operand, Value))
+
+    @property
+    def results(self) -> tuple[Value, ...]:
+        """The values made: OUT, then the states written."""
+        return (*(() if self.out is None else (self.out,)), *self.writes.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A `Show` sentence: a value, or one item (from 1) or row (from 0) of it."""
+
+    span: Span
+    value: Value
+    item: int | None = None
+    row: int | None = None
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A program that passed every check. Leaves stand in the order of their declarations, nodes in program order."""
+
+    source: Source
+    leaves: tuple[Leaf, ...]
+    nodes: tuple[Node, ...]
+    shows: tuple[Shown, ...]
+    output: Value
+
+    @property
+    def states(self) -> tuple[Leaf, ...]:
+        return tuple(leaf for leaf in self.leaves if leaf.state)
+
+    def newest(self) -> dict[str, Value]:
+        """Every name's value at the end of a step, leaves first, then in order of first production."""
+        values = {leaf.name: leaf.value for leaf in self.leaves}
+        for node in self.nodes:
+            for value in node.results:
+                values[value.name] = value
+        return values
+
+    def producer(self, value: Value) -> Node | None:
+        """The node that made a value; None for a leaf's first value."""
+        for node in self.nodes:
+            if value in node.results:
+                return node
+        return None
+
+    def readers(self, name: str) -> Iterator[tuple[Node, str]]:
+        """Every (node, hole) that reads some version of a name."""
+        for node in self.nodes:
+            for hole, operand in node.operands.items():
+                if isinstance(operand, Value) and operand.name == name:
+                    yield node, hole

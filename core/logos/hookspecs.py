@@ -1,0 +1,239 @@
+"""The plugin border: the four hooks, and the typed contracts of what they return.
+
+A plugin is a module (or object) named by an entry point of the group `logos`, whose functions carry `hookimpl`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+import pluggy
+
+from logos.graph import Graph
+from logos.op import Op
+from logos.refusal import Refusal
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from logos.weights.binding import Binding
+    from logos.weights.checkpoint import Checkpoint, Header
+    from logos.weights.views import View
+
+API = 1
+"""The version of these contracts. A target for another one is refused by name."""
+
+hookspec = pluggy.HookspecMarker("logos")
+hookimpl = pluggy.HookimplMarker("logos")
+
+
+@dataclass(frozen=True)
+class Job:
+    """One program for one target: what `refusals`, `emit`, `steps` and `run` are asked about.
+
+    `options` is an instance of the target's `options` dataclass, filled from logos.toml and `-D`.
+    """
+
+    graph: Graph
+    binding: Binding
+    options: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A text file to write: a relative path with `/`, and its whole text."""
+
+    path: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class WeightEntry:
+    """One leaf in a weight file.
+
+    `dtype` is F32, BF16, F64 or I64 (bfloat16 by round to nearest even). `transposed` stores the transpose of the
+    program's shape: for a transposed view that is the checkpoint's own row order, so nothing moves.
+    """
+
+    variable: str
+    dtype: str
+    transposed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WeightFile:
+    """A weight file that extraction writes: `format` is `safetensors`, or `raw` (one file a variable, path a folder)."""
+
+    path: str
+    entries: tuple[WeightEntry, ...]
+    format: str = "safetensors"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A ninja rule that a target adds; `command` is ninja text."""
+
+    name: str
+    command: str
+    description: str
+    pool: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A ninja edge of a target's own rule; paths are relative to the artifact's folder."""
+
+    rule: str
+    outputs: tuple[str, ...]
+    inputs: tuple[str, ...]
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What follows emission: weight files to extract, then the target's own tools."""
+
+    extractions: tuple[WeightFile, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    edges: tuple[Edge, ...] = ()
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What an artifact is run on.
+
+    artifact  the folder that the build wrote
+    weights   the folder of weight files; holds a value for every weight, table and constant
+    arrays    a value in the program's shape for every other input, by variable
+    tokens    token ids fed to `tok`, the step's number to `pos`; empty: one step
+    taps      the variables to read
+    dtype     float64, float32 or bfloat16
+    """
+
+    artifact: Path
+    weights: Path
+    arrays: Mapping[str, NDArray[np.generic]]
+    tokens: Sequence[int]
+    taps: Sequence[str]
+    dtype: str
+
+
+@runtime_checkable
+class Target(Protocol):
+    """What emits programs for one machine."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def api(self) -> int:
+        """The contract's version it was written for."""
+        ...
+
+    @property
+    def spells(self) -> frozenset[str]:
+        """The names of the ops it spells."""
+        ...
+
+    @property
+    def fuses(self) -> tuple[str, ...]:
+        """The fusion steps it takes, by name."""
+        ...
+
+    @property
+    def stores(self) -> tuple[str, ...]:
+        """The weight storage it takes: float32, bfloat16, q8_0, …"""
+        ...
+
+    @property
+    def options(self) -> type[Any]:
+        """A frozen dataclass; its fields are the keys of `[target.NAME]` and `-D`."""
+        ...
+
+    def refusals(self, job: Job) -> Iterable[Refusal]:
+        """Everything that it cannot do with the job (unspelled ops excepted: the core says those). Writes nothing."""
+        ...
+
+    def emit(self, job: Job) -> Sequence[Artifact]:
+        """The artifact's text files. Pure: no disk, no tools, no clock."""
+        ...
+
+    def steps(self, job: Job) -> Steps:
+        """What the build does after emission."""
+        ...
+
+    def run(self, job: Job, inputs: Inputs) -> Mapping[str, NDArray[np.generic]]:
+        """Executes the built artifact on this host, in a process of its own: each tap over all steps,
+        (steps, rows, columns). Refuses (`Refused`) where this host lacks what it takes."""
+        ...
+
+
+@runtime_checkable
+class CheckpointFormat(Protocol):
+    """A checkpoint container."""
+
+    @property
+    def name(self) -> str: ...
+
+    def reads(self, path: Path) -> bool:
+        """Whether the file is of this format, by its magic bytes."""
+        ...
+
+    def open(self, path: Path) -> Checkpoint:
+        """The checkpoint; refuses a broken file."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AuthorOptions:
+    """How to write a checkpoint's program. `context` None is the smaller of the model's and 2048; `layers` None all."""
+
+    context: int | None = None
+    layers: int | None = None
+
+
+@runtime_checkable
+class Family(Protocol):
+    """A model family: writes programs from metadata and knows which variable takes which tensor."""
+
+    @property
+    def name(self) -> str:
+        """As `general.architecture` says it."""
+        ...
+
+    def author(self, header: Header, options: AuthorOptions) -> str:
+        """The decode step's program text. Refuses what the family cannot honour."""
+        ...
+
+    def view(self, variable: str, graph: Graph, checkpoint: Checkpoint | None) -> View | None:
+        """What a leaf takes, or None where the family's naming does not cover it. Without a checkpoint, rows and
+        values are unknown, and the view says only which tensor and whether it is transposed."""
+        ...
+
+
+class Specs:
+    """The hooks. Each returns a list; every installed plugin may implement any of them."""
+
+    @hookspec
+    def logos_targets(self) -> Sequence[Target]:
+        """Targets that this plugin brings."""
+        raise AssertionError("a hook specification is never called")
+
+    @hookspec
+    def logos_checkpoints(self) -> Sequence[CheckpointFormat]:
+        """Checkpoint formats that this plugin reads."""
+        raise AssertionError("a hook specification is never called")
+
+    @hookspec
+    def logos_families(self) -> Sequence[Family]:
+        """Model families that this plugin writes programs for."""
+        raise AssertionError("a hook specification is never called")
+
+    @hookspec
+    def logos_ops(self) -> Sequence[Op]:
+        """Further ops of the language."""
+        raise AssertionError("a hook specification is never called")

@@ -1,0 +1,1 @@
+"""Ops, one file a family of ops."""

@@ -1,0 +1,1 @@
+"""Weights: the checkpoint contract, tensor views, block formats, binding, extraction and weight files."""

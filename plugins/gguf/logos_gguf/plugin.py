@@ -1,0 +1,1 @@
+"""The gguf plugin: what it offers through the hooks."""

@@ -1,0 +1,1 @@
+"""The rdu-sambaflow target."""

@@ -1,0 +1,1 @@
+"""The rdu-sambaflow plugin: what it offers through the hooks."""
