@@ -34,7 +34,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """A declared name that no operation produces. `fills` are (index from 0, value), the newest fill of an item alone."""
+    """A declared name that no operation produces; `fills` are (index from 0, value), the newest of an item alone."""
 
     value: Value
     span: Span

@@ -66,7 +66,7 @@ class WeightEntry:
 
 @dataclass(frozen=True, slots=True)
 class WeightFile:
-    """A weight file that extraction writes: `format` is `safetensors`, or `raw` (one file a variable, path a folder)."""
+    """A weight file to extract; `format` is `safetensors`, or `raw` (one file a variable, `path` their folder)."""
 
     path: str
     entries: tuple[WeightEntry, ...]
