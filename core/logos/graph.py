@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from logos.op import Op
 from logos.source import Source, Span
@@ -37,7 +37,7 @@ class Leaf:
     """A declared name that no operation produces; `fills` are (index from 0, value), the newest of an item alone."""
 
     value: Value
-    span: Span
+    span: Span = field(compare=False, repr=False)
     fills: tuple[tuple[int, int | float], ...] = ()
     state: bool = False
 
@@ -59,7 +59,7 @@ class Node:
     """
 
     index: int
-    span: Span
+    span: Span = field(compare=False, repr=False)
     op: Op
     operands: Mapping[str, Operand]
     sizes: Mapping[str, int]
@@ -83,9 +83,10 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A `Show` sentence: a value, or one item (from 1) or row (from 0) of it."""
+    """A `Show` sentence below `after` nodes: a value, or one item (from 1) or row (from 0) of it."""
 
-    span: Span
+    span: Span = field(compare=False, repr=False)
+    after: int
     value: Value
     item: int | None = None
     row: int | None = None
@@ -93,9 +94,12 @@ class Shown:
 
 @dataclass(frozen=True)
 class Graph:
-    """A program that passed every check. Leaves stand in the order of their declarations, nodes in program order."""
+    """A program that passed every check. Leaves stand in the order of their declarations, nodes in program order.
 
-    source: Source
+    Graphs compare by what they say: where their sentences stand does not count.
+    """
+
+    source: Source = field(compare=False, repr=False)
     leaves: tuple[Leaf, ...]
     nodes: tuple[Node, ...]
     shows: tuple[Shown, ...]

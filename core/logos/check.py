@@ -1,0 +1,329 @@
+"""Sentences → graph: names, shapes, types, order. Everything wrong is collected, and nothing cascades."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from logos.grammar import Grammar
+from logos.graph import Graph, Leaf, Node, Operand, Shown, Value
+from logos.near import suggestion
+from logos.op import Hole, Op, TypeRule
+from logos.parse import LARGEST, Parsed, parse
+from logos.refusal import Refusal, Refused
+from logos.sentences import AnySentence, Broken, Declaration, Fill, Operation, Show
+from logos.shapes import Misfit, Shape, solve
+from logos.source import Source, Span
+
+NEXT = {
+    "shapes-do-not-fit": "change an operand or its declaration so that the shapes fit",
+    "does-not-divide": "change the count, or the shape, so that it divides",
+    "more-than-there-are": "write a smaller number, or a larger one it is held against",
+}
+_INT64 = range(-(2**63), 2**63)
+
+
+def read_program(source: Source, grammar: Grammar) -> Graph:
+    """Parses and checks a whole program. Raises `Refused` with everything wrong, in the program's order."""
+    return check(parse(source, grammar))
+
+
+def check(parsed: Parsed) -> Graph:
+    """The graph of parsed sentences. Raises `Refused` with the parse's refusals and its own, in order."""
+    return _Checker(parsed).run()
+
+
+@dataclass
+class _Checker:
+    parsed: Parsed
+    refusals: list[Refusal] = field(default_factory=list)
+    declared: dict[str, Declaration] = field(default_factory=dict)
+    produced: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    broken: set[str] = field(default_factory=set)
+    undeclared: dict[str, list[Span]] = field(default_factory=dict)
+    touched: dict[str, int] = field(default_factory=dict)
+    now: dict[str, Value | None] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    fills: dict[str, dict[int, int | float]] = field(default_factory=lambda: defaultdict(dict))
+    written: set[str] = field(default_factory=set)
+    nodes: list[Node] = field(default_factory=list)
+    shows: list[Shown] = field(default_factory=list)
+    output: Value | None = None
+
+    def run(self) -> Graph:
+        self.survey()
+        for sentence in self.parsed.sentences:
+            self.visit(sentence)
+        for name, places in self.undeclared.items():
+            self.say_undeclared(name, places)
+        source = self.parsed.source
+        operations = [s for s in self.parsed.sentences if isinstance(s, Operation) and not s.op.decl.statement]
+        lost = any(isinstance(s, Broken) for s in self.parsed.sentences)
+        if not operations and not lost:
+            last = max(len(source.lines), 1)
+            place = Span(source, last, 1, 1)
+            what = "the program has no output: no operation other than `Set row` computes anything"
+            self.refusals.append(Refusal("no-output", what, place, "add an operation, such as `Let y be silu of x.`"))
+        found = [*self.parsed.refusals, *self.refusals]
+        if found:
+            raise Refused(sorted(found, key=_place))
+        assert self.output is not None
+        leaves = tuple(self.leaf(said) for name, said in self.declared.items() if name not in self.produced)
+        return Graph(source, leaves, tuple(self.nodes), tuple(self.shows), self.output)
+
+    def refuse(self, code: str, what: str, where: Span, next: str, also: tuple[Span, ...] = ()) -> None:
+        self.refusals.append(Refusal(code, what, where, next, also))
+
+    # What the whole program declares and produces, known before the order is checked.
+
+    def survey(self) -> None:
+        for position, sentence in enumerate(self.parsed.sentences):
+            if isinstance(sentence, Declaration):
+                self.declare(sentence)
+            elif isinstance(sentence, Operation) and not sentence.op.decl.statement:
+                self.produced[sentence.out].append(position)
+            elif isinstance(sentence, Broken) and sentence.out is not None:
+                self.broken.add(sentence.out)
+        for name, declaration in self.declared.items():
+            if name not in self.produced:
+                real = declaration.real
+                self.now[name] = Value(name, 0, declaration.rows, declaration.columns, real)
+        self.broken -= self.declared.keys()
+        self.now.update(dict.fromkeys(self.broken))
+
+    def declare(self, sentence: Declaration) -> None:
+        name, first = sentence.variable, self.declared.get(sentence.variable)
+        if first is None:
+            self.declared[name] = sentence
+            return
+        what = f"{name} is declared twice (first in line {first.span.line})"
+        self.refuse("declared-twice", what, sentence.at("V"), "remove one of the declarations, or rename one")
+
+    def leaf(self, declaration: Declaration) -> Leaf:
+        name = declaration.variable
+        value = Value(name, 0, declaration.rows, declaration.columns, declaration.real)
+        fills = tuple(sorted(self.fills.get(name, {}).items()))
+        return Leaf(value, declaration.span, fills, name in self.written)
+
+    def say_undeclared(self, name: str, places: list[Span]) -> None:
+        near = suggestion(name, sorted({*self.declared, *self.produced} - {name}))
+        next_ = f"declare it above: `Let {name} be a R by C tensor of Real.`"
+        self.refuse("undeclared-name", f"{name} is not declared{near}", places[0], next_, tuple(places[1:]))
+
+    # The program in order.
+
+    def visit(self, sentence: AnySentence) -> None:
+        if isinstance(sentence, Fill):
+            self.fill(sentence)
+        elif isinstance(sentence, Show):
+            self.show(sentence)
+        elif isinstance(sentence, Operation):
+            self.operation(sentence)
+        elif isinstance(sentence, Broken) and sentence.out in self.broken:
+            self.now[sentence.out] = None
+
+    def read(self, name: str, span: Span) -> Value | None:
+        """A name's newest value; None, with the refusal said, where there is none or its shape is unknown."""
+        self.touched.setdefault(name, span.line)
+        if name in self.now:
+            return self.now[name]
+        if name in self.produced:
+            line = self.parsed.sentences[self.produced[name][0]].span.line
+            what = f"{name} is read above the sentence that produces it (line {line})"
+            self.refuse("read-before-produced", what, span, f"move the sentence that produces {name} above this one")
+        else:
+            self.undeclared.setdefault(name, []).append(span)
+        return None
+
+    def fill(self, sentence: Fill) -> None:
+        name, place = sentence.variable, sentence.at("V")
+        if name in self.broken:
+            return
+        if name in self.produced:
+            what = f"{name} is produced by an operation, so it takes no initial values"
+            self.refuse("fill-of-produced", what, place, "remove the fill, or fill a declared leaf")
+        elif name not in self.declared:
+            self.undeclared.setdefault(name, []).append(place)
+        elif name in self.touched:
+            what = f"{name} is filled below a sentence that reads or writes it (line {self.touched[name]})"
+            self.refuse("fill-below-use", what, place, "move the fill above every sentence that uses the variable")
+        else:
+            self.fill_leaf(sentence, self.declared[name])
+
+    def fill_leaf(self, sentence: Fill, declaration: Declaration) -> None:
+        size = declaration.rows * declaration.columns
+        value: int | float = sentence.value
+        if sentence.index > size:
+            what = f"{sentence.variable} has {size} items; there is no item {sentence.index}"
+            self.refuse("item-out-of-range", what, sentence.at("N"), f"items count from 1 to {size}, row by row")
+        elif declaration.real:
+            value = float(sentence.text or sentence.value)
+        elif isinstance(value, float):
+            what = f"{sentence.variable} is of Int; {sentence.text} has a point or an exponent"
+            self.refuse("decimal-into-int", what, sentence.at("VALUE"), "write a whole number, or declare it of Real")
+        elif value not in _INT64:
+            what = f"{sentence.text} does not fit 64 bits"
+            self.refuse("int-out-of-range", what, sentence.at("VALUE"), "write a number from −2^63 to 2^63 − 1")
+        self.fills[sentence.variable][sentence.index - 1] = value
+
+    def show(self, sentence: Show) -> None:
+        value = self.read(sentence.variable, sentence.at("V"))
+        if value is None:
+            return
+        if sentence.item is not None and sentence.item > value.size:
+            what = f"{value.name} has {value.size} items; there is no item {sentence.item}"
+            self.refuse("item-out-of-range", what, sentence.at("N"), f"items count from 1 to {value.size}, row by row")
+        elif sentence.row is not None and sentence.row >= value.rows:
+            self.row_out_of_range(sentence.row, value, sentence.at("P"))
+        self.shows.append(Shown(sentence.span, len(self.nodes), value, sentence.item, sentence.row))
+
+    def row_out_of_range(self, row: int, table: Value, span: Span) -> None:
+        what = f"row {row} is outside the rows 0 to {table.rows - 1} of {table.name}"
+        self.refuse("row-out-of-range", what, span, "rows count from 0; name one that the table has")
+
+    def operation(self, sentence: Operation) -> None:
+        before = len(self.refusals) + sum(map(len, self.undeclared.values()))
+        use, op = sentence.op, sentence.op.decl
+        operands: dict[str, Operand] = {}
+        known = True
+        for hole, operand in use.operands.items():
+            if isinstance(operand, str):
+                value = self.read(operand, sentence.at(hole))
+                known = known and value is not None
+                operands[hole] = value
+            else:
+                operands[hole] = operand
+        self.requirements(sentence)
+        sizes, out_shape = self.shapes(sentence, operands)
+        self.rows(sentence, operands)
+        states = self.states(sentence, operands)
+        out_real = self.type_of(op, operands) if known else None
+        good = known and before == len(self.refusals) + sum(map(len, self.undeclared.values()))
+        out = None if op.statement else self.produce(sentence, out_shape if known else None, out_real)
+        writes = {hole: self.write(hole, operands) for hole in states}
+        if good and (op.statement or out is not None):
+            node = Node(len(self.nodes), sentence.span, op, operands, sizes, out, writes)
+            self.nodes.append(node)
+            self.output = out if out is not None else self.output
+
+    def requirements(self, sentence: Operation) -> None:
+        for hole, needed in sentence.op.decl.requires.items():
+            if sentence.op.operands.get(hole) is not None and sentence.op.operands.get(needed) is None:
+                part = next(
+                    " ".join(word.text for word in words)
+                    for _, words in sentence.op.decl.pattern.parts
+                    if any(word.text == needed and word.hole for word in words)
+                )
+                what = f"{sentence.op.name} with {hole} needs the part `{part}` too"
+                self.refuse("part-required", what, sentence.at(hole), f"add `{part}` to the sentence")
+
+    def shapes(self, sentence: Operation, operands: Mapping[str, Operand]) -> tuple[Mapping[str, int], Shape | None]:
+        op, uses = sentence.op.decl, sentence.op.operands
+        names = {hole: str(uses[hole]) for hole in _tensor_holes(op) if uses.get(hole) is not None}
+        shapes = {hole: (v.shape if isinstance(v := operands.get(hole), Value) else None) for hole in names}
+        counts = {hole: int(uses[hole]) for hole in op.counts if uses.get(hole) is not None}  # type: ignore[arg-type]
+        solution = solve(op, names, shapes, counts)
+        for misfit in solution.misfits:
+            self.misfit(sentence, misfit)
+        if solution.misfits:
+            return {}, None
+        return solution.sizes, solution.out()
+
+    def misfit(self, sentence: Operation, misfit: Misfit) -> None:
+        where = sentence.at(misfit.hole) if misfit.hole and misfit.code != "shapes-do-not-fit" else sentence.span
+        self.refuse(misfit.code, f"{sentence.op.name}: {misfit.what}", where, NEXT[misfit.code])
+
+    def rows(self, sentence: Operation, operands: Mapping[str, Operand]) -> None:
+        """Rows given by a variable are 1 by 1 Int; rows given by a literal lie in their table."""
+        op = sentence.op.decl
+        for hole, symbol in op.indexes.items():
+            row = operands.get(hole)
+            if isinstance(row, Value) and (row.shape != (1, 1) or row.real):
+                what = f"{row.name} is {_described(row.shape, row.real)}; a row is given by a 1 by 1 tensor of Int"
+                self.refuse("row-not-int", what, sentence.at(hole), f"declare {row.name} as a 1 by 1 tensor of Int")
+            elif isinstance(row, int):
+                table = operands.get(_bounded(op, symbol))
+                if isinstance(table, Value) and row >= table.rows:
+                    self.row_out_of_range(row, table, sentence.at(hole))
+
+    def states(self, sentence: Operation, operands: Mapping[str, Operand]) -> tuple[str, ...]:
+        op = sentence.op.decl
+        for hole in op.writes:
+            name = str(sentence.op.operands[hole])
+            self.touched.setdefault(name, sentence.span.line)
+            state = operands.get(hole)
+            if name in self.produced:
+                what = f"{op.name} writes {name}, which an operation produces; a state is a declared leaf"
+                next_ = f"declare a state of its own: `Let {name}_state be a R by C tensor of Real.`"
+                self.refuse("state-not-a-leaf", what, sentence.at(hole), next_)
+            elif isinstance(state, Value) and not state.real and not self.writes_int(op, operands):
+                what = f"{op.name} writes reals into {name}, which is of Int"
+                self.refuse("state-of-int", what, sentence.at(hole), f"declare {name} of Real")
+            self.written.add(name)
+        return op.writes
+
+    def writes_int(self, op: Op, operands: Mapping[str, Operand]) -> bool:
+        if not op.exact:
+            return False
+        tensors = [operands.get(hole) for hole in _tensor_holes(op)]
+        return all(value is None or (isinstance(value, Value) and not value.real) for value in tensors)
+
+    def type_of(self, op: Op, operands: Mapping[str, Operand]) -> bool:
+        """Whether OUT is Real."""
+        if op.type is TypeRule.SAME:
+            tensors = [operands.get(hole) for hole in _tensor_holes(op)]
+            return any(isinstance(value, Value) and value.real for value in tensors)
+        return op.type is TypeRule.REAL
+
+    def produce(self, sentence: Operation, shape: Shape | None, real: bool | None) -> Value | None:
+        name, declared = sentence.out, self.declared.get(sentence.out)
+        if shape is None or real is None:
+            self.now[name] = None
+            return None
+        if shape[0] * shape[1] >= LARGEST:
+            what = f"{name} would have {shape[0]} by {shape[1]} elements; a tensor has fewer than 2^48"
+            self.refuse("tensor-too-large", what, sentence.at("OUT"), "use smaller operands")
+            self.now[name] = None
+            return None
+        if declared is not None and ((declared.rows, declared.columns) != shape or declared.real != real):
+            said = _described((declared.rows, declared.columns), declared.real)
+            what = f"{name} was declared {said}, but this makes it {_described(shape, real)}"
+            self.refuse("declared-otherwise", what, sentence.at("OUT"), "remove the declaration, or make both agree")
+            self.now[name] = None
+            return None
+        self.versions[name] += 1
+        value = Value(name, self.versions[name], *shape, real)
+        self.now[name] = value
+        return value
+
+    def write(self, hole: str, operands: Mapping[str, Operand]) -> Value:
+        """The state's next version. A state that was refused gets a stand-in, which no graph will hold."""
+        state = operands[hole]
+        if not isinstance(state, Value):
+            return Value("", 0, 1, 1, True)
+        self.versions[state.name] += 1
+        value = Value(state.name, self.versions[state.name], state.rows, state.columns, state.real)
+        if self.now.get(state.name) is not None:
+            self.now[state.name] = value
+        return value
+
+
+def _place(refusal: Refusal) -> tuple[int, int]:
+    where = refusal.where
+    return (where.line, where.column) if isinstance(where, Span) else (0, 0)
+
+
+def _described(shape: Shape, real: bool) -> str:
+    return f"{shape[0]} by {shape[1]} of {'Real' if real else 'Int'}"
+
+
+def _tensor_holes(op: Op) -> tuple[str, ...]:
+    return tuple(
+        word.text for word in op.pattern.holes if word.hole is Hole.TENSOR and word.text not in op.indexes
+    )
+
+
+def _bounded(op: Op, symbol: str) -> str:
+    """The operand whose rows a symbol counts."""
+    return next(hole for hole, dims in op.shapes[0].operands.items() if dims[0] == symbol)

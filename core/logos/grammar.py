@@ -1,0 +1,103 @@
+"""The sentences there are: the core's statements and every op, as one set of patterns."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from logos.op import Hole, Op, Pattern, Word, collisions
+from logos.refusal import Refusal, Refused
+from logos.source import Spot
+
+_STATEMENTS: Mapping[str, Pattern] = {
+    "declaration": Pattern(
+        "Let V be a R by C tensor of TYPE",
+        {"V": Hole.NEW, "R": Hole.COUNT, "C": Hole.COUNT, "TYPE": Hole.TYPE},
+    ),
+    "fill": Pattern("Set item N of V to VALUE", {"N": Hole.COUNT, "VALUE": Hole.VALUE}),
+    "show": Pattern("Show V"),
+    "show item": Pattern("Show item N of V", {"N": Hole.COUNT}),
+    "show row": Pattern("Show row P of V", {"P": Hole.INDEX}),
+}
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.ASCII)
+COUNT = re.compile(r"[1-9][0-9]*\Z", re.ASCII)
+ROW = re.compile(r"(0|[1-9][0-9]*)\Z", re.ASCII)
+VALUE = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?\Z", re.ASCII)
+LONGEST_LITERAL = 40
+"""Characters of a literal, at most: a longer one is refused before it is read."""
+
+
+def fits(hole: Hole, word: str) -> bool:
+    """Whether a word may stand at a hole, by its form."""
+    if hole in (Hole.TENSOR, Hole.NEW):
+        return NAME.match(word) is not None
+    if hole is Hole.TYPE:
+        return word in ("Real", "Int")
+    if hole is Hole.INDEX and NAME.match(word):
+        return True
+    form = {Hole.COUNT: COUNT, Hole.VALUE: VALUE, Hole.INDEX: ROW}[hole]
+    return len(word) <= LONGEST_LITERAL and form.match(word) is not None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One way to say something: a pattern's variant, and the op or statement it belongs to."""
+
+    name: str
+    op: Op | None
+    words: tuple[Word, ...]
+
+    def text(self) -> str:
+        return " ".join(word.text for word in self.words)
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """Every sentence that a set of ops allows. Made by `make_grammar`, which refuses ambiguity."""
+
+    ops: tuple[Op, ...]
+
+    @cached_property
+    def rules(self) -> tuple[Rule, ...]:
+        statements = [Rule(name, None, words) for name, p in _STATEMENTS.items() for words in p.variants]
+        return (*statements, *(Rule(op.name, op, words) for op in self.ops for words in op.pattern.variants))
+
+    @cached_property
+    def by_length(self) -> Mapping[int, tuple[Rule, ...]]:
+        lengths: dict[int, list[Rule]] = defaultdict(list)
+        for rule in self.rules:
+            lengths[len(rule.words)].append(rule)
+        return {length: tuple(rules) for length, rules in lengths.items()}
+
+    @cached_property
+    def literals(self) -> frozenset[str]:
+        return frozenset(word.text for rule in self.rules for word in rule.words if word.hole is None)
+
+    def op(self, name: str) -> Op | None:
+        return next((op for op in self.ops if op.name == name), None)
+
+
+def make_grammar(ops: Iterable[Op]) -> Grammar:
+    """The grammar of some ops. Refused: two ops of one name (`op-declared-twice`), two patterns that could match one
+    sentence (`ambiguous-ops`, naming both)."""
+    found = tuple(ops)
+    faults = []
+    names: set[str] = set()
+    for op in found:
+        if op.name in names or op.name in _STATEMENTS:
+            next_ = "remove one of the plugins that bring it, or rename its op"
+            faults.append(Refusal("op-declared-twice", f"two ops are named {op.name}", Spot(f"op {op.name}"), next_))
+        names.add(op.name)
+    if not faults:
+        patterns = dict(_STATEMENTS) | {op.name: op.pattern for op in found}
+        for one, two, sentence in collisions(patterns):
+            what = f"{one} and {two} could both be meant by `{sentence}.`"
+            next_ = "change the words of one of the two patterns so that no sentence fits both"
+            faults.append(Refusal("ambiguous-ops", what, Spot(f"op {two}"), next_))
+    if faults:
+        raise Refused(faults)
+    return Grammar(found)

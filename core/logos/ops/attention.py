@@ -1,0 +1,79 @@
+"""Rotary embedding and attention."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from logos.op import Op, Shapes
+from logos.ops.exact import Array
+from logos.ops.pointwise import softmax
+
+
+def rope(Q: Array, RC: Array, RS: Array, H: int | None) -> Array:
+    """Rotary position embedding (Su et al. 2021) of a one-row Q by given cosines and sines.
+
+    RC and RS hold `half` values. Per head of width hd = C / H (without heads, hd = 2 · half and H = C / hd) the
+    leading 2 · half elements turn in pairs (i, i + half): (a, b) becomes (a·c − b·s, a·s + b·c). The rest of a head
+    passes through (partial rotary).
+    """
+    half = RC.shape[1]
+    x = Q.reshape(H if H is not None else Q.shape[1] // (2 * half), -1)
+    a, b, rest = x[:, :half], x[:, half : 2 * half], x[:, 2 * half :]
+    return np.concatenate((a * RC - b * RS, a * RS + b * RC, rest), axis=1).reshape(Q.shape)
+
+
+def attention(Q: Array, K: Array, V: Array, H: int, KV: int, P: int | None) -> Array:
+    """Grouped-query attention (Ainslie et al. 2023) of one query row over the rows of a table.
+
+    Query head h reads group h ÷ (H / KV): scores q·k / √hd over the rows of K, softmax, weighted sum of V's rows.
+    `up to P` reads rows 0 … P, P included; without it every row.
+    """
+    stop = K.shape[0] if P is None else P + 1
+    hd = Q.shape[1] // H
+    q = Q.reshape(KV, H // KV, hd)
+    k = K[:stop].reshape(stop, KV, hd).transpose(1, 2, 0)
+    v = V[:stop].reshape(stop, KV, hd).transpose(1, 0, 2)
+    scores = (q @ k) / math.sqrt(hd)
+    weights = softmax(scores.reshape(H, stop)).reshape(KV, H // KV, stop)
+    return np.asarray(weights @ v).reshape(Q.shape)
+
+
+def full_attention(Q: Array, K: Array, V: Array, H: int) -> Array:
+    """Bidirectional attention (Vaswani et al. 2017) of T rows over T rows, per head, scale 1/√hd, no mask."""
+    rows = Q.shape[0]
+    q, k, v = (x.reshape(rows, H, -1).transpose(1, 0, 2) for x in (Q, K, V))
+    scores = (q @ k.transpose(0, 2, 1)) / math.sqrt(q.shape[2])
+    weights = softmax(scores.reshape(H * rows, rows)).reshape(scores.shape)
+    return np.asarray(weights @ v).transpose(1, 0, 2).reshape(Q.shape)
+
+
+OPS = (
+    Op(
+        "rope",
+        "rope of Q with cos RC and sin RS [across H heads]",
+        (
+            Shapes("Q (1, h*2*half), RC (1, half), RS (1, half) -> (1, h*2*half)", absent=("H",)),
+            Shapes("Q (1, H*hd), RC (1, half), RS (1, half) -> (1, H*hd)", given=("H",), most=(("2*half", "hd"),)),
+        ),
+        rope,
+        counts=("H",),
+    ),
+    Op(
+        "attention",
+        "attention of Q over K and V with H heads KV groups [up to P]",
+        (Shapes("Q (1, H*hd), K (L, KV*hd), V (L, KV*hd) -> (1, H*hd)", divides=(("KV", "H"),)),),
+        attention,
+        counts=("H", "KV"),
+        indexes={"P": "L"},
+        variables=("P",),
+    ),
+    Op(
+        "full attention",
+        "full attention of Q over K and V with H heads",
+        (Shapes("Q (T, H*hd), K (T, H*hd), V (T, H*hd) -> (T, H*hd)"),),
+        full_attention,
+        counts=("H",),
+    ),
+)

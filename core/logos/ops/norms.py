@@ -1,0 +1,71 @@
+"""Normalizations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from logos.op import Op, Shapes
+from logos.ops.exact import Array
+
+EPS = 1e-6
+
+
+def _runs(X: Array, H: int | None) -> Array:
+    return X if H is None else X.reshape(H, -1)
+
+
+def rmsnorm(X: Array, RES: Array | None, W: Array | None, EPS: float, H: int | None) -> Array:
+    """Root mean square normalization (Zhang and Sennrich 2019): y = x / √(mean(x²) + eps) · w.
+
+    With `plus RES`, x is X + RES first; a weight is then required. The mean runs over each row of X or, `across H
+    heads`, over each of the H equal runs of a one-row X. W is one row as long as a run; without it, w = 1.
+    """
+    x = _runs(X if RES is None else X + RES, H)
+    y = x / np.sqrt(np.mean(x * x, axis=1, keepdims=True) + EPS)
+    return np.asarray(y if W is None else y * W).reshape(X.shape)
+
+
+def layernorm(X: Array, W: Array, B: Array, EPS: float) -> Array:
+    """Layer normalization (Ba, Kiros, Hinton 2016): (x − mean) / √(var + eps) · w + b per row, var biased."""
+    x = X - X.mean(axis=1, keepdims=True)
+    return np.asarray(x / np.sqrt(np.mean(x * x, axis=1, keepdims=True) + EPS) * W + B)
+
+
+def l2norm(X: Array, EPS: float, H: int | None) -> Array:
+    """x / √(Σ x² + eps) per row or, `across H heads`, per run of a one-row X."""
+    x = _runs(X, H)
+    return np.asarray(x / np.sqrt(np.sum(x * x, axis=1, keepdims=True) + EPS)).reshape(X.shape)
+
+
+OPS = (
+    Op(
+        "rmsnorm",
+        "rmsnorm of X [plus RES] [with weight W] [with eps EPS] [across H heads]",
+        (
+            Shapes("X (r, c), RES (r, c), W (1, c) -> (r, c)", absent=("H",)),
+            Shapes("X (1, H*w), RES (1, H*w), W (1, w) -> (1, H*w)", given=("H",)),
+        ),
+        rmsnorm,
+        counts=("H",),
+        values={"EPS": EPS},
+        requires={"RES": "W"},
+    ),
+    Op(
+        "layernorm",
+        "layernorm of X with weight W and bias B [with eps EPS]",
+        (Shapes("X (r, c), W (1, c), B (1, c) -> (r, c)"),),
+        layernorm,
+        values={"EPS": EPS},
+    ),
+    Op(
+        "l2norm",
+        "l2norm of X [with eps EPS] [across H heads]",
+        (
+            Shapes("X (r, c) -> (r, c)", absent=("H",)),
+            Shapes("X (1, H*w) -> (1, H*w)", given=("H",)),
+        ),
+        l2norm,
+        counts=("H",),
+        values={"EPS": EPS},
+    ),
+)

@@ -1,0 +1,54 @@
+"""Reading and writing rows by number, and the number of the largest element."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from logos.op import Op, Shapes, TypeRule
+from logos.ops.exact import Array
+
+
+def argmax(X: Array) -> Array:
+    """The index, from 0, of the first largest element of the flattened X, as a 1 by 1 Int. A NaN is an error."""
+    if X.dtype.kind == "f" and np.isnan(X).any():
+        raise ArithmeticError("the operand holds a NaN, so it has no largest element")
+    return np.full((1, 1), int(np.argmax(X)), dtype=np.int64)
+
+
+def embedding(TOK: int, TABLE: Array) -> Array:
+    """Row TOK of TABLE, counted from 0. A row outside the table is an error."""
+    return TABLE[TOK : TOK + 1].copy()
+
+
+def set_row(P: int, T: Array, R: Array) -> dict[str, Any]:
+    """Row P of table T, counted from 0, becomes the one-row R; the other rows stay. A row outside is an error."""
+    table = T.copy()
+    table[P] = R[0]
+    return {"T": table}
+
+
+OPS = (
+    Op("argmax", "argmax of X", (Shapes("X (r, c) -> (1, 1)"),), argmax, TypeRule.INT, exact=True),
+    Op(
+        "embedding",
+        "row TOK of TABLE",
+        (Shapes("TABLE (n, c) -> (1, c)"),),
+        embedding,
+        TypeRule.SAME,
+        indexes={"TOK": "n"},
+        exact=True,
+    ),
+    Op(
+        "set row",
+        "Set row P of T to R",
+        (Shapes("T (n, c), R (1, c)"),),
+        set_row,
+        TypeRule.SAME,
+        indexes={"P": "n"},
+        writes=("T",),
+        exact=True,
+        statement=True,
+    ),
+)

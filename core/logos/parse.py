@@ -1,0 +1,180 @@
+"""Program text → sentences. Every fault is collected; nothing stops at the first."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from logos.grammar import Grammar, Rule, fits
+from logos.misread import misread
+from logos.op import Hole
+from logos.refusal import Refusal
+from logos.sentences import AnySentence, Broken, Declaration, Fill, Operation, Sentence, Show, Use
+from logos.source import Source, Span
+
+LARGEST = 2**48
+"""Rows × columns of a tensor stay below this."""
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A program's sentences in order, and what was refused in them."""
+
+    source: Source
+    sentences: tuple[AnySentence, ...]
+    refusals: tuple[Refusal, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One sentence's words without its period, each with its place."""
+
+    span: Span
+    words: tuple[str, ...]
+    places: tuple[Span, ...]
+
+
+def parse(source: Source, grammar: Grammar) -> Parsed:
+    """Reads a whole program; see language.md for the sentences."""
+    sentences: list[AnySentence] = []
+    refusals: list[Refusal] = []
+    for number, text in enumerate(source.lines, 1):
+        stripped = text.strip(" \t")
+        if not stripped or stripped.startswith("#"):
+            continue
+        line, has_period = _words(source, number, text)
+        if not has_period:
+            refusals.append(_no_period(line))
+        rule = _match(grammar, line.words)
+        if rule is not None:
+            sentence, faults = _record(rule, line)
+        else:
+            sentence = Broken(_seems_to_make(line.words), span=line.span)
+            faults = misread(grammar, line.span, line.words, line.places) if has_period else []
+        sentences.append(sentence)
+        refusals.extend(faults)
+    return Parsed(source, tuple(sentences), tuple(refusals))
+
+
+def _words(source: Source, number: int, text: str) -> tuple[Line, bool]:
+    body = text.rstrip(" \t")
+    has_period = body.endswith(".")
+    if has_period:
+        body = body[:-1]
+    found = [(match.start(), match.group()) for match in re.finditer(r"[^ \t]+", body)]
+    first = found[0][0] if found else len(text) - len(text.lstrip(" \t"))
+    last = found[-1][0] + len(found[-1][1]) if found else first + 1
+    places = tuple(Span(source, number, start + 1, len(word)) for start, word in found)
+    words = tuple(word for _, word in found)
+    return Line(Span(source, number, first + 1, last - first), words, places), has_period
+
+
+def _no_period(line: Line) -> Refusal:
+    end = Span(line.span.source, line.span.line, line.span.column + line.span.length, 1)
+    return Refusal("no-period", "the sentence does not end with a period", end, "end it with a period (.)")
+
+
+def _match(grammar: Grammar, words: tuple[str, ...]) -> Rule | None:
+    for rule in grammar.by_length.get(len(words), ()):
+        if all(
+            (word == pattern.text) if pattern.hole is None else fits(pattern.hole, word)
+            for pattern, word in zip(rule.words, words, strict=True)
+        ):
+            return rule
+    return None
+
+
+def _seems_to_make(words: tuple[str, ...]) -> str | None:
+    if len(words) > 2 and words[2] == "be" and fits(Hole.NEW, words[1]):
+        return words[1]
+    return None
+
+
+def _record(rule: Rule, line: Line) -> tuple[AnySentence, list[Refusal]]:
+    """The sentence that a rule's match says."""
+    words: dict[str, str] = {}
+    spans: dict[str, Span] = {}
+    for pattern, word, place in zip(rule.words, line.words, line.places, strict=True):
+        if pattern.hole is not None:
+            words[pattern.text], spans[pattern.text] = word, place
+    if rule.op is not None:
+        return _operation(rule, words, line.span, spans)
+    return _STATEMENTS[rule.name](words, line.span, spans)
+
+
+Made = tuple[AnySentence, list[Refusal]]
+
+
+def _value(text: str, place: Span) -> tuple[float | None, list[Refusal]]:
+    value = float(text)
+    if math.isfinite(value):
+        return value, []
+    what = f"the value {text} is too large for a 64-bit float"
+    return None, [Refusal("value-not-finite", what, place, "write a finite value")]
+
+
+def _operation(rule: Rule, words: Mapping[str, str], span: Span, spans: Mapping[str, Span]) -> Made:
+    op = rule.op
+    assert op is not None
+    faults: list[Refusal] = []
+    operands: dict[str, str | int | float | None] = {}
+    for word in op.pattern.holes:
+        name, text = word.text, words.get(word.text)
+        if word.hole is Hole.NEW:
+            continue
+        if text is None:
+            operands[name] = op.values.get(name)
+        elif word.hole is Hole.COUNT:
+            operands[name] = int(text)
+        elif word.hole is Hole.VALUE:
+            operands[name], found = _value(text, spans[name])
+            faults += found
+        else:
+            operands[name] = int(text) if text.isdigit() else text
+    out = words[op.writes[0]] if op.statement else words["OUT"]
+    if faults:
+        return Broken(out, span=span), faults
+    return Operation(out, Use(op, operands), span=span, spans=spans), []
+
+
+def _declaration(words: Mapping[str, str], span: Span, spans: Mapping[str, Span]) -> Made:
+    rows, columns = int(words["R"]), int(words["C"])
+    if rows * columns >= LARGEST:
+        what = f"{words['V']} would have {rows} by {columns} elements; a tensor has fewer than 2^48"
+        fault = Refusal("tensor-too-large", what, spans["R"], "declare fewer rows or columns")
+        return Broken(words["V"], span=span), [fault]
+    return Declaration(words["V"], rows, columns, words["TYPE"] == "Real", span=span, spans=spans), []
+
+
+def _fill(words: Mapping[str, str], span: Span, spans: Mapping[str, Span]) -> Made:
+    text = words["VALUE"]
+    whole = re.fullmatch(r"[+-]?[0-9]+", text) is not None
+    value, faults = _value(text, spans["VALUE"])
+    if value is None:
+        return Broken(None, span=span), faults
+    number = int(text) if whole else value
+    return Fill(words["V"], int(words["N"]), number, text, span=span, spans=spans), []
+
+
+def _show(words: Mapping[str, str], span: Span, spans: Mapping[str, Span]) -> Made:
+    item = int(words["N"]) if "N" in words else None
+    if "P" not in words:
+        return Show(words["V"], item, span=span, spans=spans), []
+    if not words["P"].isdigit():
+        what = f"a row is due here, counted from 0, but {words['P']} stands here"
+        fault = Refusal("row-expected", what, spans["P"], "write a number of a row, such as 0")
+        return Broken(None, span=span), [fault]
+    return Show(words["V"], row=int(words["P"]), span=span, spans=spans), []
+
+
+_STATEMENTS: Mapping[str, Callable[[Mapping[str, str], Span, Mapping[str, Span]], Made]] = {
+    "declaration": _declaration,
+    "fill": _fill,
+    "show": _show,
+    "show item": _show,
+    "show row": _show,
+}
+
+__all__ = ["LARGEST", "Parsed", "Sentence", "parse"]
