@@ -1,0 +1,264 @@
+"""Reading logos.toml: every wrong key at once, by its dotted name and line."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from logos.near import nearest
+from logos.project import FILE_NAME, Author, Project, Workspace, nearest_place
+from logos.refusal import Refusal, Refused, refuse
+from logos.source import Place, Source, Span, Spot, source_from_bytes
+from logos.toml_places import KeyPath, KeyPlace, key_places
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_TOP = ("workspace", "project", "weights", "target")
+_WORKSPACE = ("members",)
+_PROJECT = ("name", "program", "author", "checkpoint", "family", "out")
+_AUTHOR = ("checkpoint", "context", "layers")
+
+
+def read_workspace(file: Path) -> Workspace:
+    """Reads a project file and those of its members.
+
+    Refused, all at once: a file that cannot be read, is not TOML (`bad-toml`), or has unknown keys (`unknown-key`),
+    wrong types (`wrong-type`), bad values (`bad-value`), missing keys (`missing-key`), or both of two keys that
+    exclude each other (`conflicting-keys`).
+    """
+    reader = _Reader(file)
+    projects = reader.projects()
+    members = [_Reader(folder / FILE_NAME, member=True) for folder in reader.members()]
+    for member in members:
+        projects += member.projects()
+    refusals = [refusal for read in (reader, *members) for refusal in sorted(read.refusals, key=_position)]
+    if refusals:
+        raise Refused(refusals)
+    return Workspace(file, tuple(projects))
+
+
+def read_toml(file: Path) -> tuple[dict[str, Any], Source]:
+    """A TOML file's values and its text. Refused: `unreadable-file`, `not-utf-8`, `bad-toml` with its line."""
+    name = os.fspath(file)
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise refuse(
+            "unreadable-file",
+            f"cannot read the project file: {error.strerror or error}",
+            Spot(name),
+            f"run in a folder that holds a {FILE_NAME} that may be read",
+        ) from None
+    source = source_from_bytes(name, data)
+    try:
+        return tomllib.loads(source.text), source
+    except (ValueError, RecursionError) as error:
+        raise refuse("bad-toml", *_syntax(source, error), "correct the line; toml.io describes the format") from None
+
+
+def _position(refusal: Refusal) -> tuple[int, int]:
+    place = refusal.where
+    return (place.span.line, place.span.column) if isinstance(place, KeyPlace) else (0, 0)
+
+
+def _syntax(source: Source, error: Exception) -> tuple[str, Place]:
+    if isinstance(error, RecursionError):
+        return "arrays or tables are nested too deep", Spot(source.name)
+    text = str(error)
+    found = re.search(r" \(at line (\d+), column (\d+)\)$", text)
+    if found is None:
+        return f"not TOML: {text.removesuffix(' (at end of document)')}", Spot(source.name)
+    line = min(int(found[1]), len(source.lines))
+    column = min(int(found[2]), len(source.lines[line - 1]) + 1)
+    return f"not TOML: {text[: found.start()]}", Span(source, line, column, 1)
+
+
+_TYPES = {bool: "a boolean", int: "an integer", float: "a number", str: "a string", list: "an array", dict: "a table"}
+
+
+class _Reader:
+    """Reads one project file, keeping every refusal."""
+
+    def __init__(self, file: Path, member: bool = False) -> None:
+        self.file = file
+        self.member = member
+        self.refusals: list[Refusal] = []
+        self.values: dict[str, Any] = {}
+        self.places: dict[KeyPath, KeyPlace] = {}
+        try:
+            self.values, source = read_toml(file)
+        except Refused as refused:
+            self.refusals += refused.refusals
+            return
+        self.places = key_places(source)
+        self._known(self.values, _TOP, ())
+
+    def projects(self) -> list[Project]:
+        """The file's own project, if it has one and is sound."""
+        if self.refusals and not self.values:
+            return []
+        if self.member and "workspace" in self.values:
+            what = "a member of a workspace has members of its own"
+            self._refuse("bad-value", what, ("workspace",), f"name them in the {FILE_NAME} of the root")
+        if "project" not in self.values:
+            if "workspace" not in self.values or self.member:
+                self._refuse(
+                    "missing-key", f"{FILE_NAME} has no [project]", (), "add [project] with a name and a program"
+                )
+            return []
+        table = self._table(("project",), self.values)
+        self._known(table, _PROJECT, ("project",))
+        name = self._string(("project", "name"), table)
+        program, author = self._path(("project", "program"), table), self._author(table)
+        if "name" not in table:
+            self._refuse("missing-key", "[project] has no name", ("project",), 'add name = "…", the artifact\'s folder')
+        elif name is not None and not _is_name(name):
+            self._refuse(
+                "bad-value",
+                f"{name!r} cannot name a folder",
+                ("project", "name"),
+                "give a name of printable characters without / or \\ that is not . or .. and does not begin with -",
+            )
+        self._one_source(table)
+        return [
+            Project(
+                file=self.file,
+                name=name or "",
+                program=program,
+                author=author,
+                checkpoint=self._path(("project", "checkpoint"), table),
+                family=self._string(("project", "family"), table),
+                out=self._path(("project", "out"), table),
+                weights=self._weights(),
+                targets=self._targets(),
+                places=self.places,
+            )
+        ]
+
+    def members(self) -> list[Path]:
+        """The folders of the workspace's members, each once, a pattern's in order of name."""
+        path = ("workspace", "members")
+        table = self._table(("workspace",), self.values)
+        self._known(table, _WORKSPACE, ("workspace",))
+        patterns = table.get("members", [])
+        if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
+            self._wrong(path, patterns, "an array of strings")
+            return []
+        folders: dict[Path, None] = {}
+        for pattern in patterns:
+            folders |= dict.fromkeys(self._matches(pattern))
+        return list(folders)
+
+    def _matches(self, pattern: str) -> list[Path]:
+        folder = self.file.parent
+        names = sorted(glob.glob(pattern, root_dir=folder)) if glob.has_magic(pattern) else [pattern]
+        found = [folder / name for name in names if (folder / name / FILE_NAME).is_file()]
+        if not found:
+            self._refuse(
+                "missing-file",
+                f"{pattern!r} matches no folder that holds a {FILE_NAME}",
+                ("workspace", "members"),
+                "name a member's folder, relative to this file, or a pattern such as examples/*",
+            )
+        return found
+
+    def _author(self, table: Mapping[str, Any]) -> Author | None:
+        path = ("project", "author")
+        if "author" not in table:
+            return None
+        author = self._table(path, table)
+        self._known(author, _AUTHOR, path)
+        checkpoint = self._path((*path, "checkpoint"), author)
+        if "checkpoint" not in author and isinstance(table["author"], dict):
+            self._refuse("missing-key", "the author has no checkpoint", path, 'add checkpoint = "FILE"')
+        context, layers = self._count((*path, "context"), author), self._count((*path, "layers"), author)
+        return Author(checkpoint, context, layers) if checkpoint is not None else None
+
+    def _one_source(self, table: Mapping[str, Any]) -> None:
+        given = [key for key in ("program", "author") if key in table]
+        if not given:
+            self._refuse(
+                "missing-key",
+                "[project] names no program",
+                ("project",),
+                'add program = "FILE.lg", or author = { checkpoint = "FILE" } to have one written',
+            )
+        elif len(given) == 2:
+            self._refuse(
+                "conflicting-keys",
+                "program and author exclude each other: a project has one program",
+                ("project", "author"),
+                "keep one of the two",
+            )
+
+    def _weights(self) -> dict[str, str]:
+        table = self._table(("weights",), self.values)
+        found = {name: self._string(("weights", name), table) for name in table}
+        return {name: tensor for name, tensor in found.items() if tensor is not None}
+
+    def _targets(self) -> dict[str, dict[str, object]]:
+        table = self._table(("target",), self.values)
+        return {name: self._table(("target", name), table) for name in table}
+
+    def _known(self, table: Mapping[str, Any], known: tuple[str, ...], path: KeyPath) -> None:
+        for key in table:
+            if key not in known:
+                near = nearest(key, known)
+                hint = f"did you mean {near}? " if near else ""
+                self._refuse("unknown-key", "unknown key", (*path, key), f"{hint}known here: {', '.join(known)}")
+
+    def _table(self, path: KeyPath, table: Mapping[str, Any]) -> dict[str, Any]:
+        value = table.get(path[-1], {})
+        if isinstance(value, dict):
+            return value
+        self._wrong(path, value, "a table")
+        return {}
+
+    def _string(self, path: KeyPath, table: Mapping[str, Any]) -> str | None:
+        value = table.get(path[-1])
+        if value is None or (isinstance(value, str) and value):
+            return value
+        self._wrong(path, value, "a string that is not empty")
+        return None
+
+    def _path(self, path: KeyPath, table: Mapping[str, Any]) -> Path | None:
+        value = self._string(path, table)
+        if value is None:
+            return None
+        if not value.isprintable():
+            self._refuse("bad-value", "the path holds a control character", path, "rename the file or folder")
+            return None
+        return self.file.parent / value
+
+    def _count(self, path: KeyPath, table: Mapping[str, Any]) -> int | None:
+        value = table.get(path[-1])
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int):
+            self._wrong(path, value, "an integer")
+            return None
+        if value < 1:
+            self._refuse("bad-value", f"{value} is no count", path, "give an integer from 1")
+            return None
+        return value
+
+    def _wrong(self, path: KeyPath, value: object, wanted: str) -> None:
+        found = "an empty string" if value == "" else _TYPES.get(type(value), "a date or time")
+        self._refuse("wrong-type", f"{found} is the wrong type", path, f"give {wanted}")
+
+    def _refuse(self, code: str, what: str, path: KeyPath, next: str) -> None:
+        refusal = Refusal(code, what, nearest_place(self.file, self.places, path), next)
+        self.refusals.append(refusal)
+
+
+def _is_name(name: str) -> bool:
+    plain = name.isprintable() and not re.search(r"[/\\]", name) and len(os.fsencode(name)) <= 200
+    return plain and name not in (".", "..") and not name.startswith(("-", ".logos"))
