@@ -1,0 +1,83 @@
+"""The real files below `emitted/`, read as text and by `ast`: what the emitter copies into an artifact."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import MappingProxyType
+
+VENDOR_PYTHON = (3, 7)
+"""The oldest Python of the vendor's: emitted files parse under its grammar."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A top-level function or class of an emitted file: its source, its parameters, and the parts that it uses."""
+
+    name: str
+    source: str
+    parameters: tuple[str, ...]
+    optional: frozenset[str]
+    result: str | None
+    uses: frozenset[str]
+
+
+@cache
+def text(name: str) -> str:
+    """The whole text of `emitted/NAME`."""
+    return (Path(__file__).parent / "emitted" / name).read_text(encoding="utf-8")
+
+
+@cache
+def parts(name: str) -> Mapping[str, Part]:
+    """The top-level definitions of `emitted/NAME` in the file's order."""
+    source = text(name)
+    tree = ast.parse(source, feature_version=VENDOR_PYTHON)
+    found = {}
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            segment = ast.get_source_segment(source, node)
+            assert segment is not None
+            found[node.name] = _part(node, segment)
+    return MappingProxyType(found)
+
+
+def body(name: str) -> str:
+    """The text of `emitted/NAME` below its docstring and imports: definitions and constants."""
+    source = text(name)
+    tree = ast.parse(source, feature_version=VENDOR_PYTHON)
+    head = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom, ast.Expr))]
+    return "\n".join(source.split("\n")[max(node.end_lineno or 0 for node in head) :]).strip("\n") + "\n"
+
+
+def helpers(operators: str) -> Mapping[str, Part]:
+    """The torch helpers of `listed` or `plain`; plain takes from the listed ones what it does not spell anew."""
+    listed = parts("torch_helpers.py")
+    return listed if operators == "listed" else {**listed, **parts("plain_helpers.py")}
+
+
+def closure(wanted: Iterable[str], pool: Mapping[str, Part]) -> tuple[Part, ...]:
+    """The wanted parts and all that they use, in the pool's order."""
+    needed: set[str] = set()
+    queue = list(wanted)
+    while queue:
+        name = queue.pop()
+        if name in pool and name not in needed:
+            needed.add(name)
+            queue.extend(pool[name].uses)
+    return tuple(part for name, part in pool.items() if name in needed)
+
+
+def _part(node: ast.FunctionDef | ast.ClassDef, segment: str) -> Part:
+    uses = frozenset(item.id for item in ast.walk(node) if isinstance(item, ast.Name)) - {node.name}
+    if isinstance(node, ast.ClassDef):
+        return Part(node.name, segment, (), frozenset(), None, uses)
+    parameters = tuple(argument.arg for argument in node.args.args)
+    optional = frozenset(parameters[len(parameters) - len(node.args.defaults) :])
+    last = node.body[-1]
+    alone = len(node.body) == 1 and isinstance(last, ast.Return) and last.value is not None
+    result = ast.unparse(last.value) if alone and isinstance(last, ast.Return) and last.value is not None else None
+    return Part(node.name, segment, parameters, optional, result, uses)
