@@ -1,0 +1,220 @@
+"""Extraction: every source of a leaf's value, both formats, the same bytes each time, and no half file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gguf import GGMLQuantizationType, quantize
+from safetensors.numpy import load_file
+from weight_fakes import MemoryCheckpoint, bind, leaf, weight
+
+from logos.hookspecs import WeightEntry, WeightFile
+from logos.refusal import Refused
+from logos.weights import extract
+from logos.weights.binding import Binding, Bound, Role
+from logos.weights.extract import bfloat16_bits, write_weight_file
+from logos.weights.files import find_weight_file, read_weight_file
+from logos.weights.safetensors import read_header
+from logos.weights.stream import chunks
+from logos.weights.values import leaf_array
+from logos.weights.views import Table, TensorView
+
+ROWS = np.random.default_rng(1).standard_normal((4, 3)).astype(np.float32)
+
+
+def angles(rows: int, columns: int) -> np.ndarray:
+    return np.cos(np.arange(rows)[:, None] / (1.0 + np.arange(columns)))
+
+
+def binding(folder: Path) -> Binding:
+    checkpoint = MemoryCheckpoint({"t": ROWS})
+    (folder / "F.f64").write_bytes(np.array([[0.1, 0.2]]).tobytes())
+    return bind(
+        checkpoint,
+        weight(leaf("W", 3, 4), TensorView("t", None, True), checkpoint),
+        weight(leaf("P", 4, 3), TensorView("t", (range(0, 4, 2), range(1, 4, 2))), checkpoint),
+        Bound(leaf("R", 5, 2), Role.TABLE, Table(angles)),
+        weight(leaf("F", 1, 2), file=folder / "F.f64"),
+        weight(leaf("D", 1, 3, fills=[(1, 2.5)])),
+        Bound(leaf("N", 2, 2, False, [(0, 2**62), (3, -5)]), Role.CONSTANT),
+        Bound(leaf("K", 2, 3), Role.STATE),
+        Bound(leaf("tok", 1, 1, False), Role.INPUT),
+        weight(leaf("M", 1, 3)),
+    )
+
+
+EXPECTED = {
+    "W": ROWS.T,
+    "P": ROWS[[0, 2, 1, 3]],
+    "R": angles(5, 2),
+    "F": np.array([[0.1, 0.2]]),
+    "D": np.array([[0, 2.5, 0]]),
+    "N": np.array([[2**62, 0], [0, -5]]),
+    "K": np.zeros((2, 3)),
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_leafs_value_comes_from_its_source_in_full_width(tmp_path: Path, name: str) -> None:
+    made = binding(tmp_path)
+    found = leaf_array(made, made[name])
+    assert found is not None
+    assert found.dtype == (np.int64 if name == "N" else np.float64)
+    np.testing.assert_array_equal(found, EXPECTED[name])
+
+
+@pytest.mark.parametrize("name", ["tok", "M"])
+def test_an_input_and_a_weight_that_nothing_supplies_have_no_value(tmp_path: Path, name: str) -> None:
+    made = binding(tmp_path)
+    assert leaf_array(made, made[name]) is None
+
+
+def test_given_arrays_stand_before_every_other_source(tmp_path: Path) -> None:
+    made = binding(tmp_path)
+    given = {"W": np.ones((3, 4)), "tok": np.array([[7]])}
+    for name, value in given.items():
+        found = leaf_array(made, made[name], given)
+        np.testing.assert_array_equal(found, value)
+
+
+ENTRIES = (
+    WeightEntry("P", "F32", True),
+    WeightEntry("F", "BF16"),
+    WeightEntry("R", "F64"),
+    WeightEntry("W", "F32", True),
+    WeightEntry("N", "I64"),
+    WeightEntry("D", "F32"),
+)
+
+
+def test_a_safetensors_file_holds_every_entry_as_the_library_reads_it(tmp_path: Path) -> None:
+    paths = write_weight_file(binding(tmp_path), WeightFile("deep/weights.safetensors", ENTRIES), tmp_path)
+    assert paths == (tmp_path / "deep" / "weights.safetensors",)
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["weights.safetensors"]
+    entries = read_header(paths[0]).entries
+    assert [entry.name for entry in entries.values()] == ["R", "N", "P", "W", "D", "F"]
+    assert all(entry.start % 8 == 0 for entry in list(entries.values())[:2])
+    found = read_weight_file(paths[0], "F", (1, 2), True)
+    np.testing.assert_array_equal(found, np.array([[0.10009765625, 0.2001953125]]))
+    floats = WeightFile("plain.safetensors", tuple(entry for entry in ENTRIES if entry.dtype != "BF16"))
+    (plain,) = write_weight_file(binding(tmp_path), floats, tmp_path)
+    loaded = load_file(plain)
+    np.testing.assert_array_equal(loaded["W"], ROWS)
+    np.testing.assert_array_equal(loaded["P"], ROWS[[0, 2, 1, 3]].T)
+    np.testing.assert_array_equal(loaded["R"], angles(5, 2))
+    np.testing.assert_array_equal(loaded["N"], EXPECTED["N"])
+
+
+def test_an_extracted_file_read_back_gives_the_programs_shapes(tmp_path: Path) -> None:
+    write_weight_file(binding(tmp_path), WeightFile("weights.safetensors", ENTRIES), tmp_path)
+    made = binding(tmp_path)
+    for name in ("W", "P", "R", "N", "D"):
+        path = find_weight_file(tmp_path, name)
+        assert path == tmp_path / "weights.safetensors"
+        leaf = made[name].leaf.value
+        np.testing.assert_array_equal(read_weight_file(path, name, leaf.shape, leaf.real), EXPECTED[name])
+
+
+def test_raw_files_hold_the_programs_shape(tmp_path: Path) -> None:
+    entries = (WeightEntry("W", "F32"), WeightEntry("R", "F64"), WeightEntry("N", "I64"))
+    paths = write_weight_file(binding(tmp_path), WeightFile("raw", entries, "raw"), tmp_path)
+    assert [path.relative_to(tmp_path).as_posix() for path in paths] == ["raw/W.f32", "raw/R.f64", "raw/N.i64"]
+    assert paths[0].read_bytes() == np.ascontiguousarray(ROWS.T).tobytes()
+    assert paths[1].read_bytes() == angles(5, 2).tobytes()
+    assert paths[2].read_bytes() == EXPECTED["N"].astype("<i8").tobytes()
+
+
+def test_the_bytes_do_not_depend_on_how_the_work_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = WeightFile("weights.safetensors", (*ENTRIES, WeightEntry("K", "F32", True)))
+    (path,) = write_weight_file(binding(tmp_path), file, tmp_path)
+    whole = path.read_bytes()
+    monkeypatch.setattr(extract, "CHUNK", 8)
+    monkeypatch.setattr(extract, "_BAND", 32)
+    (path,) = write_weight_file(binding(tmp_path), file, tmp_path)
+    assert path.read_bytes() == whole
+
+
+def test_progress_ends_at_the_total(tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    write_weight_file(
+        binding(tmp_path), WeightFile("w.safetensors", ENTRIES), tmp_path, progress=lambda *now: seen.append(now)
+    )
+    total = 10 * 8 + 4 * 8 + 12 * 4 + 12 * 4 + 3 * 4 + 2 * 2
+    assert seen[-1] == (total, total)
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+
+
+def test_leaves_without_a_value_are_refused_together_and_nothing_is_written(tmp_path: Path) -> None:
+    entries = (WeightEntry("W", "F32"), WeightEntry("M", "F32"), WeightEntry("tok", "I64"))
+    with pytest.raises(Refused) as caught:
+        write_weight_file(binding(tmp_path), WeightFile("out/w.safetensors", entries), tmp_path)
+    assert [refusal.what for refusal in caught.value.refusals] == [
+        "M (weight) has no value to extract",
+        "tok (input) has no value to extract",
+    ]
+    assert caught.value.refusals[0].text() == (
+        "made.lg:1:5: M (weight) has no value to extract [weight-without-value]\n"
+        "    Let M be a 1 by 3 tensor of Real.\n"
+        "        ^\n"
+        "  next: give a checkpoint that holds it, a weight folder with its file, or --fill"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_failure_half_way_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = binding(tmp_path)
+
+    def fail(rows: int, columns: int) -> np.ndarray:
+        raise KeyboardInterrupt
+
+    broken = bind(None, Bound(leaf("A", 1, 1), Role.CONSTANT), Bound(leaf("R", 5, 2), Role.TABLE, Table(fail)))
+    with pytest.raises(KeyboardInterrupt):
+        write_weight_file(
+            broken, WeightFile("out/w.safetensors", (WeightEntry("A", "F64"), WeightEntry("R", "F64"))), tmp_path
+        )
+    assert list((tmp_path / "out").iterdir()) == []
+    assert made["W"].tensor is not None
+
+
+def test_a_tensor_of_another_shape_is_refused_with_both(tmp_path: Path) -> None:
+    checkpoint = MemoryCheckpoint({"t": ROWS})
+    made = bind(checkpoint, weight(leaf("W", 4, 3), TensorView("t", None, True), checkpoint))
+    with pytest.raises(Refused) as caught:
+        leaf_array(made, made["W"])
+    assert caught.value.refusals[0].text() == (
+        "memory.ckpt, tensor t: the program's W is 4 by 3; t (all rows, transposed) gives 3 by 4 [weight-shape]\n"
+        "  next: declare W with the tensor's shape, or write the program anew with `logos author`"
+    )
+
+
+def test_a_tensor_for_an_int_variable_is_refused(tmp_path: Path) -> None:
+    checkpoint = MemoryCheckpoint({"t": ROWS})
+    made = bind(checkpoint, weight(leaf("W", 4, 3, False), TensorView("t"), checkpoint))
+    with pytest.raises(Refused) as caught:
+        leaf_array(made, made["W"])
+    assert caught.value.refusals[0].what == "W is a tensor of Int, and t holds reals"
+    assert caught.value.refusals[0].code == "int-from-tensor"
+
+
+def test_bfloat16_is_the_nearest_with_ties_to_even_and_keeps_nan() -> None:
+    bits = np.random.default_rng(3).integers(0, 2**32, (50, 2000), dtype=np.uint32)
+    bits[0, :8] = [0x7F800001, 0xFFFFFFFF, 0x3F808000, 0x3F818000, 0x7F7FFFFF, 0xFF800000, 0, 0x80000000]
+    values = bits.view(np.float32)
+    with np.errstate(all="ignore"):
+        expected = quantize(values, GGMLQuantizationType.BF16).view(np.uint16)
+    np.testing.assert_array_equal(bfloat16_bits(values), expected)
+
+
+def test_a_band_of_a_transpose_reads_the_source_in_bounded_chunks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint = MemoryCheckpoint({"t": np.arange(6000, dtype=np.float32).reshape(1000, 6)})
+    view = TensorView("t", None, True)
+    made = bind(checkpoint, weight(leaf("W", 6, 1000), view, checkpoint))
+    monkeypatch.setattr(extract, "CHUNK", 480)
+    monkeypatch.setattr(extract, "_BAND", 16000)
+    (path,) = write_weight_file(made, WeightFile("raw", (WeightEntry("W", "F32"),), "raw"), tmp_path)
+    assert checkpoint.most_rows == 20
+    assert path.read_bytes() == np.concatenate(list(chunks(checkpoint, view))).T.astype("<f4").tobytes()
