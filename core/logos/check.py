@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from logos.grammar import Grammar
 from logos.graph import Graph, Leaf, Node, Operand, Shown, Value
 from logos.near import suggestion
-from logos.op import Hole, Op, TypeRule
+from logos.op import Op, TypeRule
 from logos.parse import LARGEST, Parsed, parse
 from logos.refusal import Refusal, Refused
 from logos.sentences import AnySentence, Broken, Declaration, Fill, Operation, Show
@@ -220,7 +220,7 @@ class _Checker:
 
     def shapes(self, sentence: Operation, operands: Mapping[str, Operand]) -> tuple[Mapping[str, int], Shape | None]:
         op, uses = sentence.op.decl, sentence.op.operands
-        names = {hole: str(uses[hole]) for hole in _tensor_holes(op) if uses.get(hole) is not None}
+        names = {hole: str(uses[hole]) for hole in op.tensors if uses.get(hole) is not None}
         shapes = {hole: (v.shape if isinstance(v := operands.get(hole), Value) else None) for hole in names}
         counts = {hole: int(uses[hole]) for hole in op.counts if uses.get(hole) is not None}  # type: ignore[arg-type]
         solution = solve(op, names, shapes, counts)
@@ -237,13 +237,13 @@ class _Checker:
     def rows(self, sentence: Operation, operands: Mapping[str, Operand]) -> None:
         """Rows given by a variable are 1 by 1 Int; rows given by a literal lie in their table."""
         op = sentence.op.decl
-        for hole, symbol in op.indexes.items():
+        for hole in op.indexes:
             row = operands.get(hole)
             if isinstance(row, Value) and (row.shape != (1, 1) or row.real):
                 what = f"{row.name} is {_described(row.shape, row.real)}; a row is given by a 1 by 1 tensor of Int"
                 self.refuse("row-not-int", what, sentence.at(hole), f"declare {row.name} as a 1 by 1 tensor of Int")
             elif isinstance(row, int):
-                table = operands.get(_bounded(op, symbol))
+                table = operands.get(op.table(hole))
                 if isinstance(table, Value) and row >= table.rows:
                     self.row_out_of_range(row, table, sentence.at(hole))
 
@@ -266,13 +266,13 @@ class _Checker:
     def writes_int(self, op: Op, operands: Mapping[str, Operand]) -> bool:
         if not op.exact:
             return False
-        tensors = [operands.get(hole) for hole in _tensor_holes(op)]
+        tensors = [operands.get(hole) for hole in op.tensors]
         return all(value is None or (isinstance(value, Value) and not value.real) for value in tensors)
 
     def type_of(self, op: Op, operands: Mapping[str, Operand]) -> bool:
         """Whether OUT is Real."""
         if op.type is TypeRule.SAME:
-            tensors = [operands.get(hole) for hole in _tensor_holes(op)]
+            tensors = [operands.get(hole) for hole in op.tensors]
             return any(isinstance(value, Value) and value.real for value in tensors)
         return op.type is TypeRule.REAL
 
@@ -316,14 +316,3 @@ def _place(refusal: Refusal) -> tuple[int, int]:
 
 def _described(shape: Shape, real: bool) -> str:
     return f"{shape[0]} by {shape[1]} of {'Real' if real else 'Int'}"
-
-
-def _tensor_holes(op: Op) -> tuple[str, ...]:
-    return tuple(
-        word.text for word in op.pattern.holes if word.hole is Hole.TENSOR and word.text not in op.indexes
-    )
-
-
-def _bounded(op: Op, symbol: str) -> str:
-    """The operand whose rows a symbol counts."""
-    return next(hole for hole, dims in op.shapes[0].operands.items() if dims[0] == symbol)

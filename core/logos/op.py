@@ -163,6 +163,17 @@ class Op:
         return Pattern(f"Let OUT be {self.pattern_text}", kinds | {"OUT": Hole.NEW})
 
     @property
+    def tensors(self) -> tuple[str, ...]:
+        """The holes of tensor operands, in the sentence's order; rows given by a variable are none."""
+        holes = self.pattern.holes
+        return tuple(word.text for word in holes if word.hole is Hole.TENSOR and word.text not in self.indexes)
+
+    def table(self, index: str) -> str:
+        """The operand whose rows a row hole counts."""
+        symbol = self.indexes[index]
+        return next(hole for hole, dims in self.shapes[0].operands.items() if dims[0] == symbol)
+
+    @property
     def doc(self) -> str:
         return self.value.__doc__ or ""
 

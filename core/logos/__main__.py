@@ -1,0 +1,6 @@
+"""`python -m logos`."""
+
+from logos.cli.main import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""`logos check`: parse and check a program, and say which installed targets can take it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from logos.cli.common import json_option, open_manager, program_options, verbose_option
+
+
+@click.command()
+@click.argument("program", type=click.Path(path_type=Path))
+@program_options
+@json_option
+@verbose_option
+def command(
+    program: Path, checkpoint: Path | None, weights: Path | None, family: str | None, as_json: bool, verbose: bool
+) -> None:
+    """Check PROGRAM, and whether each installed target can take it."""
+    from logos.job import Request, bind_request, load_graph, make_job
+    from logos.refusal import Refusal, Refused
+
+    manager = open_manager(verbose)
+    request = Request(program, checkpoint, weights, family)
+    graph = load_graph(manager, request)
+    binding = bind_request(manager, graph, request)
+    roles: dict[str, int] = {}
+    for bound in binding.leaves:
+        roles[bound.role.value] = roles.get(bound.role.value, 0) + 1
+    verdicts: dict[str, tuple[Refusal, ...]] = {}
+    for name in manager.targets:
+        try:
+            make_job(manager, request, name)
+            verdicts[name] = ()
+        except Refused as refused:
+            verdicts[name] = refused.refusals
+    if as_json:
+        targets = {name: [refusal.record() for refusal in refusals] for name, refusals in verdicts.items()}
+        record = {"program": graph.source.name, "operations": len(graph.nodes), "leaves": roles}
+        click.echo(json.dumps({**record, "output": graph.output.name, "targets": targets}, ensure_ascii=False))
+        return
+    counts = ", ".join(f"{count} {_plural(role, count)}" for role, count in roles.items())
+    output = graph.output
+    operations = f"{len(graph.nodes)} {_plural('operation', len(graph.nodes))}"
+    click.echo(f"{graph.source.name}: {operations}; {counts or 'no leaves'}")
+    click.echo(f"output: {output.name}, {output.rows} by {output.columns} of {'Real' if output.real else 'Int'}")
+    for name, refusals in verdicts.items():
+        click.echo(f"target {name}: {'refuses it' if refusals else 'can take it'}")
+        for refusal in refusals:
+            click.echo("  " + refusal.text().replace("\n", "\n  "))
+
+
+def _plural(word: str, count: int) -> str:
+    return word if count == 1 else f"{word}s"

@@ -1,0 +1,88 @@
+"""The `logos` command: finds the subcommand's file, and turns what it raises into messages and exit codes."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+from importlib.metadata import version
+
+import click
+
+from logos.refusal import Refused
+
+COMMANDS = (
+    "build", "check", "author", "run", "verify", "inspect", "emit", "extract", "ops", "targets", "plugins",
+)  # fmt: skip
+"""The subcommands, in the order that `--help` lists them; each is a file of this folder with a `command`."""
+
+DONE, REFUSED, USAGE, TOOL_FAILED, BEYOND_BOUND, INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+
+class Commands(click.Group):
+    """Loads a subcommand when it is asked for, so that one command does not pay for another."""
+
+    def list_commands(self, context: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"logos.cli.{name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(context, args)
+        except click.UsageError as error:
+            from logos.near import suggestion
+
+            raise click.UsageError(f"{error.message.rstrip('.')}{suggestion(args[0], COMMANDS)}", context) from None
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(version("logos-build"), prog_name="logos")
+def cli() -> None:
+    """Builds inference programs written as plain sentences.
+
+    Start with `logos check PROGRAM`, then `logos build PROGRAM --target NAME`.
+
+    Exit codes: 0 done, 1 refused, 2 usage, 3 a tool failed, 4 verification beyond its bound, 130 interrupted.
+    """
+
+
+def main(args: list[str] | None = None) -> None:
+    """Runs the command line and exits."""
+    arguments = sys.argv[1:] if args is None else args
+    try:
+        code = cli.main(arguments, prog_name="logos", standalone_mode=False)
+    except Refused as refused:
+        show(refused, as_json="--json" in arguments)
+        code = REFUSED
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted", err=True)
+        code = INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone (`logos … | head`): keep Python's own exit from complaining about it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = DONE
+    sys.exit(code or DONE)
+
+
+def show(refused: Refused, as_json: bool = False) -> None:
+    """Prints refusals: as text to standard error, or one object a line to standard output."""
+    for refusal in refused.refusals:
+        if as_json:
+            click.echo(json.dumps(refusal.record(), ensure_ascii=False))
+        else:
+            click.echo(refusal.text(), err=True)
+    count = len(refused.refusals)
+    if not as_json and count > 1:
+        click.echo(f"{count} refusals", err=True)

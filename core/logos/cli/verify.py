@@ -1,0 +1,177 @@
+"""`logos verify`: run a built artifact and the reference machine on the same inputs, and compare."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from logos.cli.common import (
+    given_arrays,
+    json_option,
+    open_manager,
+    program_options,
+    set_option,
+    target_options,
+    tokens_option,
+    verbose_option,
+)
+from logos.cli.main import BEYOND_BOUND
+from logos.cli.progress import progress
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from logos.graph import Graph
+    from logos.hookspecs import Job, Target
+    from logos.verification import Verdict
+
+
+@click.command()
+@click.argument("program", type=click.Path(path_type=Path))
+@click.option("--target", "target_name", required=True, metavar="NAME", help="The target whose artifact to run.")
+@program_options
+@set_option
+@tokens_option
+@click.option("--dtype", type=click.Choice(["float64", "float32", "bfloat16"]), help="Compare in this dtype alone.")
+@target_options
+@click.option("--against", type=click.Path(path_type=Path), metavar="DIR", help="Compare DIR's NAME.npy instead.")
+@json_option
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@verbose_option
+def command(
+    program: Path,
+    target_name: str,
+    checkpoint: Path | None,
+    weights: Path | None,
+    family: str | None,
+    given: dict[str, str],
+    tokens: tuple[int, ...],
+    dtype: str | None,
+    options: dict[str, str],
+    against: Path | None,
+    as_json: bool,
+    quiet: bool,
+    verbose: bool,
+) -> int:
+    """Build PROGRAM for a target, run the artifact in a process of its own, and compare it with the reference machine.
+
+    What has no value is filled with noise, the same on both sides. Exits with 4 where a variable lies beyond its bound.
+    """
+    from logos.job import Request, make_job
+    from logos.reference import Machine, check_tokens, run_steps
+    from logos.values import run_values
+    from logos.verification import compared, judge
+
+    manager = open_manager(verbose)
+    target, job = make_job(manager, Request(program, checkpoint, weights, family, options=options), target_name)
+    graph = job.graph
+    if tokens:
+        check_tokens(graph)
+    arrays = given_arrays(graph, given)
+    values = run_values(job.binding, arrays, "noise", fed=("tok", "pos") if tokens else ())
+    taps = compared(graph, getattr(job.options, "outputs", ()))
+    with progress("reference machine", quiet) as update:
+        record = run_steps(Machine(graph, values), taps, tokens, progress=update)
+    reference = {name: record.stacked(name) for name in taps}
+    passed = True
+    with tempfile.TemporaryDirectory(prefix="logos-verify-") as scratch:
+        artifact = None if against is not None else write_artifact(target, job, values, Path(scratch), quiet)
+        for kind in (dtype,) if dtype else _dtypes(job):
+            if artifact is None:
+                found = _arrays_in(against or Path(), reference)
+            else:
+                found = _run(target, job, values, artifact, tokens, taps, kind)
+            verdicts = judge(graph, kind, reference, found)
+            _print(verdicts, target.name, kind, as_json)
+            passed = passed and all(verdict.holds for verdict in verdicts)
+    return 0 if passed else BEYOND_BOUND
+
+
+def _dtypes(job: Job) -> tuple[str, ...]:
+    """A bfloat16 build is compared in bfloat16; one whose weights are stored exactly in float64 and float32."""
+    stored = getattr(job.options, "dtype", "float32")
+    return ("bfloat16",) if stored == "bfloat16" else ("float64", "float32")
+
+
+def write_artifact(
+    target: Target, job: Job, values: Mapping[str, NDArray[Any]], folder: Path, quiet: bool = True
+) -> Path:
+    """The artifact as a build writes it, in `folder`; values that no source supplies lie beside it as raw files."""
+    from logos.atomic import replacing, write_if_changed
+    from logos.weights.binding import Role
+    from logos.weights.extract import write_weight_file
+    from logos.weights.values import leaf_values
+
+    for artifact in target.emit(job):
+        write_if_changed(folder / artifact.path, artifact.text)
+    extracted = set()
+    for weight_file in target.steps(job).extractions:
+        extracted.update(entry.variable for entry in weight_file.entries)
+        with progress(weight_file.path, quiet, in_bytes=True) as update:
+            write_weight_file(job.binding, weight_file, folder, values, update)
+    for bound in job.binding.leaves:
+        stored = bound.role in (Role.WEIGHT, Role.TABLE, Role.CONSTANT) and bound.name not in extracted
+        if stored or (bound.role is Role.CONSTANT and leaf_values(job.binding, bound) is None):
+            array = values[bound.name]
+            with replacing(folder / f"{bound.name}{'.f64' if bound.leaf.value.real else '.i64'}") as file:
+                file.write(array.astype("<f8" if bound.leaf.value.real else "<i8").tobytes())
+    return folder
+
+
+def _run(
+    target: Target,
+    job: Job,
+    values: Mapping[str, NDArray[Any]],
+    artifact: Path,
+    tokens: Sequence[int],
+    taps: Sequence[str],
+    dtype: str,
+) -> Mapping[str, NDArray[Any]]:
+    from logos.hookspecs import Inputs
+    from logos.weights.binding import Role
+
+    inputs = {bound.name: values[bound.name] for bound in job.binding.leaves
+              if bound.role is Role.INPUT and bound.name in values}  # fmt: skip
+    return target.run(job, Inputs(artifact, artifact, inputs, tokens, taps, dtype))
+
+
+def _arrays_in(folder: Path, reference: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """NAME.npy of a folder, in the reference's shapes; at least one must be there."""
+    import numpy as np
+
+    from logos.refusal import refuse
+    from logos.source import Spot
+
+    found = {}
+    for name, expected in reference.items():
+        path = folder / f"{name}.npy"
+        if not path.is_file():
+            continue
+        try:
+            array = np.load(path, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise refuse("bad-value", f"cannot read it: {error}", Spot(str(path)), "write it with numpy.save") from None
+        found[name] = array.reshape(expected.shape) if array.size == expected.size else array
+    if not found:
+        what = f"the folder holds none of {', '.join(f'{name}.npy' for name in reference)}"
+        raise refuse("nothing-to-compare", what, Spot(str(folder)), "write one with `logos run … --get NAME --npy DIR`")
+    return found
+
+
+def _print(verdicts: Sequence[Verdict], target: str, dtype: str, as_json: bool) -> None:
+    for verdict in verdicts:
+        if as_json:
+            record = {"target": target, "dtype": dtype, "variable": verdict.variable}
+            infinite = verdict.difference == float("inf")
+            record |= {"difference": None if infinite else verdict.difference, "bound": verdict.bound}
+            click.echo(json.dumps({**record, "ties": verdict.ties, "holds": verdict.holds}))
+            continue
+        mark = "ok" if verdict.holds else "BEYOND ITS BOUND"
+        ties = f" ({verdict.ties} ties)" if verdict.ties else ""
+        click.echo(f"{dtype:8}  {verdict.variable:16}  difference {verdict.difference:.3g}  "
+                   f"bound {verdict.bound:.3g}  {mark}{ties}")  # fmt: skip

@@ -1,0 +1,190 @@
+"""From what was asked for (a program, a checkpoint, options) to a job that a target can take, or every refusal."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from logos.check import read_program
+from logos.graph import Graph
+from logos.hookspecs import Job, Target
+from logos.manager import Manager
+from logos.near import suggestion
+from logos.refusal import Refusal, Refused, refuse
+from logos.source import Place, Source, Spot, read_source
+from logos.weights.binding import Binding, bind
+from logos.weights.checkpoint import Checkpoint
+
+DEFAULT_FAMILY = "qwen35"
+"""Its naming is the widest, so it decides roles where nothing else names a family."""
+
+
+def _option_place(key: str) -> Place:
+    return Spot(f"-D {key}")
+
+
+def _override_place(name: str) -> Place:
+    return Spot(f"weights.{name}")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for. Paths are as given; `options` are from logos.toml or, as text, from `-D`; the places say
+    where an option and a `[weights]` key were written. `name` is what messages and artifacts call the program."""
+
+    program: Path
+    checkpoint: Path | None = None
+    weights: Path | None = None
+    family: str | None = None
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, object] = field(default_factory=dict)
+    option_place: Callable[[str], Place] = _option_place
+    override_place: Callable[[str], Place] = _override_place
+    name: str | None = None
+    source: Source | None = None
+
+
+def load_graph(manager: Manager, request: Request) -> Graph:
+    """The checked graph of the request's program."""
+    source = request.source or read_source(request.program, request.name)
+    return read_program(source, manager.grammar)
+
+
+def open_checkpoint(manager: Manager, path: Path) -> Checkpoint:
+    """The checkpoint in a file, by whichever installed format reads it. Refused: a file that cannot be read
+    (`unreadable-file`), one that no format reads (`unknown-checkpoint-format`), a broken one."""
+    if not path.is_file():
+        what = "there is no such checkpoint file"
+        raise refuse("unreadable-file", what, Spot(str(path)), "give the path of a checkpoint, such as a .gguf file")
+    for format_ in manager.formats.values():
+        if format_.reads(path):
+            return format_.open(path)
+    listed = ", ".join(sorted(manager.formats)) or "none"
+    what = "no installed checkpoint format reads this file"
+    raise refuse("unknown-checkpoint-format", what, Spot(str(path)), f"installed formats: {listed}")
+
+
+def bind_request(manager: Manager, graph: Graph, request: Request) -> Binding:
+    """The binding of a graph to the request's checkpoint, weight folder and `[weights]`."""
+    if request.weights is not None and not request.weights.is_dir():
+        what = "there is no such weight folder"
+        raise refuse("unreadable-folder", what, Spot(str(request.weights)), "give a folder of weight files")
+    checkpoint = open_checkpoint(manager, request.checkpoint) if request.checkpoint is not None else None
+    name = request.family or (family_of(manager, checkpoint) if checkpoint else None) or DEFAULT_FAMILY
+    family = manager.family(name)
+    return bind(graph, family, checkpoint, request.weights, request.overrides, request.override_place)
+
+
+def family_of(manager: Manager, checkpoint: Checkpoint) -> str | None:
+    """The family that a checkpoint names, None where it names none that is installed."""
+    named = checkpoint.metadata.get("general.architecture")
+    return named if isinstance(named, str) and named in manager.families else None
+
+
+def make_job(manager: Manager, request: Request, target_name: str) -> tuple[Target, Job]:
+    """The target and its job. Raises `Refused` with everything that the program, the weights, the options and the
+    target refuse, before anything is written."""
+    target = manager.target(target_name)
+    graph = load_graph(manager, request)
+    refusals: list[Refusal] = list(unspelled(manager, graph, target))
+    options: Any = None
+    binding: Binding | None = None
+    try:
+        options = target_options(target, request.options, request.option_place)
+    except Refused as refused:
+        refusals += refused.refusals
+    try:
+        binding = bind_request(manager, graph, request)
+    except Refused as refused:
+        refusals += refused.refusals
+    if binding is None or options is None:
+        raise Refused(refusals)
+    job = Job(graph, binding, options)
+    refusals += target.refusals(job)
+    if refusals:
+        raise Refused(refusals)
+    return target, job
+
+
+def unspelled(manager: Manager, graph: Graph, target: Target) -> Iterable[Refusal]:
+    """One refusal for each op of the program that the target does not spell, with every place that uses it."""
+    places: dict[str, list[Place]] = {}
+    for node in graph.nodes:
+        if node.op.name not in target.spells:
+            places.setdefault(node.op.name, []).append(node.span)
+    for name, found in places.items():
+        others = [other.name for other in manager.targets.values() if name in other.spells]
+        who = f"spelled by the installed target {', '.join(others)}" if others else "no installed target spells it"
+        spelled = ", ".join(sorted(target.spells))
+        what = f"target {target.name} does not spell the op {name} ({who})"
+        yield Refusal(
+            "op-not-spelled", what, found[0], f"build for another target, or use what this one spells: {spelled}",
+            tuple(found[1:]),
+        )
+
+
+def target_options(target: Target, given: Mapping[str, object], place: Callable[[str], Place]) -> Any:
+    """An instance of the target's options. Text (from `-D`) is read as the field's type: bool, int, float, str, one of
+    a Literal, or a tuple of those (comma-separated). Refused: an unknown key (`unknown-option`, with the nearest), a
+    value of another type (`option-type`)."""
+    kinds = typing.get_type_hints(target.options)
+    names = [one.name for one in dataclasses.fields(target.options)]
+    refusals, values = [], {}
+    for key, value in given.items():
+        if key not in names:
+            what = f"target {target.name} has no option {key}{suggestion(key, names)}"
+            refusals.append(Refusal("unknown-option", what, place(key), f"its options: {', '.join(names) or 'none'}"))
+            continue
+        try:
+            values[key] = _convert(value, kinds[key])
+        except ValueError as error:
+            what = f"option {key} of target {target.name} is {value!r}; {error}"
+            refusals.append(Refusal("option-type", what, place(key), "write a value of that kind"))
+    if refusals:
+        raise Refused(refusals)
+    return target.options(**values)
+
+
+_WORDS = {"true": True, "false": False}
+
+
+def _convert(value: object, kind: Any) -> object:
+    """A value as a field's type; ValueError says what is due."""
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Literal:
+        if value not in arguments:
+            raise ValueError(f"it is one of {', '.join(map(str, arguments))}")
+        return value
+    if origin in (typing.Union, types.UnionType):
+        inner = [argument for argument in arguments if argument is not type(None)]
+        return None if value is None or value == "none" else _convert(value, inner[0])
+    if origin is tuple:
+        return _convert_tuple(value, arguments[0])
+    if kind is bool and isinstance(value, str) and value in _WORDS:
+        return _WORDS[value]
+    if kind in (int, float) and isinstance(value, str):
+        try:
+            return kind(value)
+        except ValueError:
+            pass
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if type(value) is kind:
+        return value
+    raise ValueError(f"{_KINDS.get(kind, kind)} is due")
+
+
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+
+
+def _convert_tuple(value: object, kind: Any) -> tuple[object, ...]:
+    if isinstance(value, str):
+        value = [part.strip() for part in value.split(",") if part.strip()]
+    if not isinstance(value, (list, tuple)):
+        raise ValueError("a list is due")
+    return tuple(_convert(one, kind) for one in value)

@@ -1,0 +1,168 @@
+"""The reference machine: the meaning of a program, in numpy float64 and exact 64-bit integers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logos.graph import Graph, Node, Operand, Value
+from logos.refusal import refuse
+from logos.source import Spot
+
+Array = NDArray[Any]
+
+
+def row_outside(name: str, row: int, rows: int, table: str) -> str:
+    """The words for a row outside its table; targets say the same."""
+    return f"{name} is {row}, outside the rows 0 to {rows - 1} of {table}"
+
+
+class Machine:
+    """Runs a graph step by step, carrying its states.
+
+    `values` gives every weight, table, constant and input its value by name, in the program's shape (float64 or
+    int64); inputs may instead come with each step. States start at their fills, else zero.
+    """
+
+    def __init__(self, graph: Graph, values: Mapping[str, Array]) -> None:
+        self.graph = graph
+        self.values = dict(values)
+        self.states: dict[str, Array] = {leaf.name: initial(leaf.value, leaf.fills) for leaf in graph.states}
+        self._newest = graph.newest()
+
+    def step(self, inputs: Mapping[str, Array] | None = None) -> dict[Value, Array]:
+        """One step: every value of the program, by version. Refused at its sentence: a row outside its table
+        (`row-outside-table`), a value without meaning (`no-value`)."""
+        given = {**self.values, **(inputs or {}), **self.states}
+        now: dict[Value, Array] = {leaf.value: given[leaf.name] for leaf in self.graph.leaves}
+        with np.errstate(all="ignore"):
+            for node in self.graph.nodes:
+                now.update(_evaluate(node, now))
+        for leaf in self.graph.states:
+            self.states[leaf.name] = now[self._newest[leaf.name]]
+        return now
+
+
+def initial(value: Value, fills: Sequence[tuple[int, int | float]]) -> Array:
+    """Zeros with the fills set, in the value's shape."""
+    array = np.zeros(value.size, dtype=np.float64 if value.real else np.int64)
+    for index, number in fills:
+        array[index] = number
+    return array.reshape(value.shape)
+
+
+def _evaluate(node: Node, now: Mapping[Value, Array]) -> dict[Value, Array]:
+    arguments = _arguments(node, now)
+    try:
+        result = node.op.value(**arguments)
+    except ArithmeticError as error:
+        what = f"{node.op.name}: {error}"
+        raise refuse("no-value", what, node.span, "look at the operands with `--get`") from None
+    made: dict[Value, Array] = {}
+    states = result if node.op.statement else (result[1] if node.op.writes else {})
+    if node.out is not None:
+        made[node.out] = result[0] if node.op.writes else result
+    for hole, value in node.writes.items():
+        made[value] = states[hole]
+    return made
+
+
+def _arguments(node: Node, now: Mapping[Value, Array]) -> dict[str, Any]:
+    tensors = [node.operands[hole] for hole in node.op.tensors]
+    as_int = node.op.exact and not any(isinstance(value, Value) and value.real for value in tensors)
+    arguments: dict[str, Any] = {}
+    for hole, operand in node.operands.items():
+        if hole in node.op.indexes:
+            arguments[hole] = _row(node, hole, operand, now)
+        elif isinstance(operand, Value):
+            array = now[operand]
+            arguments[hole] = array if as_int or array.dtype == np.float64 else array.astype(np.float64)
+        else:
+            arguments[hole] = operand
+    return arguments
+
+
+def _row(node: Node, hole: str, operand: Operand, now: Mapping[Value, Array]) -> int | None:
+    """A row number, checked against the table that bounds it."""
+    if not isinstance(operand, Value):
+        return None if operand is None else int(operand)
+    row, rows = int(now[operand][0, 0]), node.sizes[node.op.indexes[hole]]
+    if not 0 <= row < rows:
+        table = node.operands[node.op.table(hole)]
+        assert isinstance(table, Value)
+        what = row_outside(operand.name, row, rows, table.name)
+        raise refuse("row-outside-table", what, node.span, f"give {operand.name} a row that {table.name} has")
+    return row
+
+
+@dataclass
+class Record:
+    """What a run of several steps leaves: the named variables' newest values at every step, the generated ids, and
+    all of the last step's values."""
+
+    arrays: dict[str, list[Array]] = field(default_factory=dict)
+    generated: list[int] = field(default_factory=list)
+    last: dict[Value, Array] = field(default_factory=dict)
+
+    def stacked(self, name: str) -> Array:
+        """(steps, rows, columns)."""
+        return np.stack(self.arrays[name])
+
+
+def run_steps(
+    machine: Machine,
+    names: Sequence[str],
+    tokens: Sequence[int] = (),
+    generate: int = 0,
+    steps: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> Record:
+    """Runs a program.
+
+    With tokens: `tok` and `pos` are fed, T + generate − 1 steps are made (T without generate), and each output after
+    the last given token is an id, fed to the next step. Without: `steps` steps, `pos` fed with the step's number where
+    the program has such an input and no value was given for it. `names` are recorded at every step.
+    """
+    graph = machine.graph
+    if generate:
+        _check_generates(graph)
+    record = Record({name: [] for name in names})
+    newest, fed = graph.newest(), list(tokens)
+    total = len(tokens) + max(generate - 1, 0) if tokens else steps
+    for step in range(total):
+        inputs = {} if not tokens else {"tok": _scalar(fed[step])}
+        if tokens or "pos" not in machine.values:
+            inputs["pos"] = _scalar(step)
+        record.last = machine.step({name: array for name, array in inputs.items() if name in newest})
+        for name in names:
+            record.arrays[name].append(record.last[newest[name]])
+        if generate and step >= len(tokens) - 1:
+            record.generated.append(int(record.last[graph.output][0, 0]))
+            fed.append(record.generated[-1])
+        if progress is not None:
+            progress(step + 1, total)
+    return record
+
+
+def _scalar(number: int) -> Array:
+    return np.full((1, 1), number, dtype=np.int64)
+
+
+def _check_generates(graph: Graph) -> None:
+    output = graph.output
+    if output.real or output.shape != (1, 1):
+        what = f"the output {output.name} is {output.rows} by {output.columns}, not one token id"
+        next_ = "end the program with an argmax, or leave --generate out"
+        raise refuse("output-not-a-token", what, Spot(graph.source.name), next_)
+
+
+def check_tokens(graph: Graph) -> None:
+    """Refuses `--tokens` for a program without an Int input `tok` of 1 by 1 (`no-token-input`)."""
+    value = next((leaf.value for leaf in graph.leaves if leaf.name == "tok" and not leaf.state), None)
+    if value is None or value.real or value.shape != (1, 1):
+        what = "tokens are fed to an input named tok, 1 by 1 of Int; the program has none"
+        raise refuse("no-token-input", what, Spot(graph.source.name), "leave --tokens out, or declare `tok`")
