@@ -1,1 +1,111 @@
-"""LOGOS: a plugin-based build system for inference programs written as readable sentences."""
+"""LOGOS: a plugin-based build system for inference programs written as readable sentences.
+
+Everything public is a name of this module; plugins import these names and nothing deeper. Each is loaded when it is
+first asked for, so `import logos` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from logos.check import read_program as read_program
+    from logos.graph import Graph as Graph
+    from logos.graph import Leaf as Leaf
+    from logos.graph import Node as Node
+    from logos.graph import Operand as Operand
+    from logos.graph import Shown as Shown
+    from logos.graph import Value as Value
+    from logos.hookspecs import API as API
+    from logos.hookspecs import Artifact as Artifact
+    from logos.hookspecs import AuthorOptions as AuthorOptions
+    from logos.hookspecs import CheckpointFormat as CheckpointFormat
+    from logos.hookspecs import Edge as Edge
+    from logos.hookspecs import Family as Family
+    from logos.hookspecs import Inputs as Inputs
+    from logos.hookspecs import Job as Job
+    from logos.hookspecs import Rule as Rule
+    from logos.hookspecs import Steps as Steps
+    from logos.hookspecs import Target as Target
+    from logos.hookspecs import WeightEntry as WeightEntry
+    from logos.hookspecs import WeightFile as WeightFile
+    from logos.hookspecs import hookimpl as hookimpl
+    from logos.job import Request as Request
+    from logos.job import bind_request as bind_request
+    from logos.job import load_graph as load_graph
+    from logos.job import make_job as make_job
+    from logos.manager import Manager as Manager
+    from logos.manager import make_manager as make_manager
+    from logos.near import nearest as nearest
+    from logos.near import suggestion as suggestion
+    from logos.op import Hole as Hole
+    from logos.op import Op as Op
+    from logos.op import Shapes as Shapes
+    from logos.op import TypeRule as TypeRule
+    from logos.parse import read_tensor_sentences as read_tensor_sentences
+    from logos.printer import print_program as print_program
+    from logos.printer import sentence as sentence
+    from logos.reference import Machine as Machine
+    from logos.reference import row_outside as row_outside
+    from logos.reference import run_steps as run_steps
+    from logos.refusal import Refusal as Refusal
+    from logos.refusal import Refused as Refused
+    from logos.refusal import refuse as refuse
+    from logos.sentences import Declaration as Declaration
+    from logos.sentences import Fill as Fill
+    from logos.sentences import Operation as Operation
+    from logos.sentences import Show as Show
+    from logos.sentences import Use as Use
+    from logos.source import Place as Place
+    from logos.source import Source as Source
+    from logos.source import Span as Span
+    from logos.source import Spot as Spot
+    from logos.source import read_source as read_source
+    from logos.weights.binding import Binding as Binding
+    from logos.weights.binding import Bound as Bound
+    from logos.weights.binding import Role as Role
+    from logos.weights.blocks import FORMATS as FORMATS
+    from logos.weights.blocks import BlockFormat as BlockFormat
+    from logos.weights.checkpoint import Checkpoint as Checkpoint
+    from logos.weights.checkpoint import Header as Header
+    from logos.weights.checkpoint import Tensor as Tensor
+    from logos.weights.views import Table as Table
+    from logos.weights.views import TensorView as TensorView
+    from logos.weights.views import View as View
+
+_HOMES = {
+    "check": ("read_program",),
+    "graph": ("Graph", "Leaf", "Node", "Operand", "Shown", "Value"),
+    "hookspecs": (
+        "API", "Artifact", "AuthorOptions", "CheckpointFormat", "Edge", "Family", "Inputs", "Job", "Rule", "Steps",
+        "Target", "WeightEntry", "WeightFile", "hookimpl",
+    ),
+    "job": ("Request", "bind_request", "load_graph", "make_job"),
+    "manager": ("Manager", "make_manager"),
+    "near": ("nearest", "suggestion"),
+    "op": ("Hole", "Op", "Shapes", "TypeRule"),
+    "parse": ("read_tensor_sentences",),
+    "printer": ("print_program", "sentence"),
+    "reference": ("Machine", "row_outside", "run_steps"),
+    "refusal": ("Refusal", "Refused", "refuse"),
+    "sentences": ("Declaration", "Fill", "Operation", "Show", "Use"),
+    "source": ("Place", "Source", "Span", "Spot", "read_source"),
+    "weights.binding": ("Binding", "Bound", "Role"),
+    "weights.blocks": ("FORMATS", "BlockFormat"),
+    "weights.checkpoint": ("Checkpoint", "Header", "Tensor"),
+    "weights.views": ("Table", "TensorView", "View"),
+}  # fmt: skip
+_MODULES = {name: f"logos.{module}" for module, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_MODULES)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module 'logos' has no attribute {name!r}")
+    return getattr(importlib.import_module(_MODULES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES})

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from logos.grammar import Grammar, Rule, fits
+from logos.grammar import Grammar, Rule, fits, make_grammar
 from logos.misread import misread
-from logos.op import Hole
-from logos.refusal import Refusal
-from logos.sentences import AnySentence, Broken, Declaration, Fill, Operation, Sentence, Show, Use
+from logos.op import Hole, Op
+from logos.refusal import Refusal, Refused
+from logos.sentences import AnySentence, Broken, Declaration, Fill, Operation, Show, Use
 from logos.source import Source, Span
 
 LARGEST = 2**48
@@ -56,6 +56,21 @@ def parse(source: Source, grammar: Grammar) -> Parsed:
         sentences.append(sentence)
         refusals.extend(faults)
     return Parsed(source, tuple(sentences), tuple(refusals))
+
+
+def read_tensor_sentences(source: str, ops: Iterable[Op] | None = None) -> tuple[AnySentence, ...]:
+    """A program's sentences in order: `Declaration(variable, rows, columns, real)`, `Fill(variable, index, value)` with
+    the index from 1, `Operation(out, op)` with `op.name`, `op.inputs` and `op.writes`, `Show(variable, item, row)`.
+
+    Reads the sentences alone, with the core's ops unless others are given; what they mean together is for
+    `read_program` to check. Raises `Refused` with every sentence that is none.
+    """
+    if ops is None:
+        from logos.ops import OPS as ops
+    parsed = parse(Source("program", source), make_grammar(ops))
+    if parsed.refusals:
+        raise Refused(parsed.refusals)
+    return parsed.sentences
 
 
 def _words(source: Source, number: int, text: str) -> tuple[Line, bool]:
@@ -176,5 +191,3 @@ _STATEMENTS: Mapping[str, Callable[[Mapping[str, str], Span, Mapping[str, Span]]
     "show item": _show,
     "show row": _show,
 }
-
-__all__ = ["LARGEST", "Parsed", "Sentence", "parse"]

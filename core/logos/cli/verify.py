@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +27,9 @@ from logos.cli.progress import progress
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from logos.graph import Graph
     from logos.hookspecs import Job, Target
     from logos.verification import Verdict
+    from logos.weights.binding import Binding
 
 
 @click.command()
@@ -80,10 +81,12 @@ def command(
     reference = {name: record.stacked(name) for name in taps}
     passed = True
     with tempfile.TemporaryDirectory(prefix="logos-verify-") as scratch:
-        artifact = None if against is not None else write_artifact(target, job, values, Path(scratch), quiet)
+        artifact = Path(scratch)
+        if against is None:
+            write_artifact(target, job, _loose(job.binding, values, given), artifact, quiet)
         for kind in (dtype,) if dtype else _dtypes(job):
-            if artifact is None:
-                found = _arrays_in(against or Path(), reference)
+            if against is not None:
+                found = _arrays_in(against, reference)
             else:
                 found = _run(target, job, values, artifact, tokens, taps, kind)
             verdicts = judge(graph, kind, reference, found)
@@ -99,28 +102,37 @@ def _dtypes(job: Job) -> tuple[str, ...]:
 
 
 def write_artifact(
-    target: Target, job: Job, values: Mapping[str, NDArray[Any]], folder: Path, quiet: bool = True
-) -> Path:
-    """The artifact as a build writes it, in `folder`; values that no source supplies lie beside it as raw files."""
-    from logos.atomic import replacing, write_if_changed
-    from logos.weights.binding import Role
+    target: Target, job: Job, loose: Mapping[str, NDArray[Any]], folder: Path, quiet: bool = True
+) -> None:
+    """The artifact as a build writes it, in `folder`. The leaves of `loose`, which no source supplies, lie beside it as
+    raw float64 or int64, so that a dtype's rounding is the artifact's own."""
+    from logos.atomic import write_if_changed
+    from logos.hookspecs import WeightEntry, WeightFile
     from logos.weights.extract import write_weight_file
-    from logos.weights.values import leaf_values
 
     for artifact in target.emit(job):
         write_if_changed(folder / artifact.path, artifact.text)
-    extracted = set()
     for weight_file in target.steps(job).extractions:
-        extracted.update(entry.variable for entry in weight_file.entries)
-        with progress(weight_file.path, quiet, in_bytes=True) as update:
-            write_weight_file(job.binding, weight_file, folder, values, update)
-    for bound in job.binding.leaves:
-        stored = bound.role in (Role.WEIGHT, Role.TABLE, Role.CONSTANT) and bound.name not in extracted
-        if stored or (bound.role is Role.CONSTANT and leaf_values(job.binding, bound) is None):
-            array = values[bound.name]
-            with replacing(folder / f"{bound.name}{'.f64' if bound.leaf.value.real else '.i64'}") as file:
-                file.write(array.astype("<f8" if bound.leaf.value.real else "<i8").tobytes())
-    return folder
+        kept = tuple(entry for entry in weight_file.entries if entry.variable not in loose)
+        if kept:
+            with progress(weight_file.path, quiet, in_bytes=True) as update:
+                write_weight_file(job.binding, replace(weight_file, entries=kept), folder, None, update)
+    raw = tuple(WeightEntry(name, "F64" if array.dtype.kind == "f" else "I64") for name, array in loose.items())
+    if raw:
+        write_weight_file(job.binding, WeightFile(".", raw, "raw"), folder, loose)
+
+
+def _loose(binding: Binding, values: Mapping[str, NDArray[Any]], given: Collection[str]) -> dict[str, NDArray[Any]]:
+    """The weights, tables and constants of `values` that no source supplies: set on the command line, or filled."""
+    from logos.weights.binding import Role
+    from logos.weights.values import leaf_values
+
+    stored = (bound for bound in binding.leaves if bound.role not in (Role.INPUT, Role.STATE))
+    return {
+        bound.name: values[bound.name]
+        for bound in stored
+        if bound.name in given or leaf_values(binding, bound) is None
+    }
 
 
 def _run(
@@ -140,14 +152,14 @@ def _run(
     return target.run(job, Inputs(artifact, artifact, inputs, tokens, taps, dtype))
 
 
-def _arrays_in(folder: Path, reference: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def _arrays_in(folder: Path, reference: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
     """NAME.npy of a folder, in the reference's shapes; at least one must be there."""
     import numpy as np
 
     from logos.refusal import refuse
     from logos.source import Spot
 
-    found = {}
+    found: dict[str, NDArray[Any]] = {}
     for name, expected in reference.items():
         path = folder / f"{name}.npy"
         if not path.is_file():
@@ -166,10 +178,10 @@ def _arrays_in(folder: Path, reference: Mapping[str, NDArray[Any]]) -> dict[str,
 def _print(verdicts: Sequence[Verdict], target: str, dtype: str, as_json: bool) -> None:
     for verdict in verdicts:
         if as_json:
-            record = {"target": target, "dtype": dtype, "variable": verdict.variable}
-            infinite = verdict.difference == float("inf")
-            record |= {"difference": None if infinite else verdict.difference, "bound": verdict.bound}
-            click.echo(json.dumps({**record, "ties": verdict.ties, "holds": verdict.holds}))
+            far = None if verdict.difference == float("inf") else verdict.difference
+            record = {"target": target, "dtype": dtype, "variable": verdict.variable, "difference": far}
+            rest = {"bound": verdict.bound, "ties": verdict.ties, "holds": verdict.holds}
+            click.echo(json.dumps({**record, **rest}))
             continue
         mark = "ok" if verdict.holds else "BEYOND ITS BOUND"
         ties = f" ({verdict.ties} ties)" if verdict.ties else ""

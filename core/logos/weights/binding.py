@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,11 +60,12 @@ class Binding:
     checkpoint: Checkpoint | None
     leaves: tuple[Bound, ...]
 
+    @cached_property
+    def _by_name(self) -> Mapping[str, Bound]:
+        return {bound.name: bound for bound in self.leaves}
+
     def __getitem__(self, name: str) -> Bound:
-        for bound in self.leaves:
-            if bound.name == name:
-                return bound
-        raise KeyError(name)
+        return self._by_name[name]
 
 
 def bind(
