@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from logos.op import Op
 from logos.source import Source, Span
@@ -119,14 +120,21 @@ class Graph:
 
     def producer(self, value: Value) -> Node | None:
         """The node that made a value; None for a leaf's first value."""
-        for node in self.nodes:
-            if value in node.results:
-                return node
-        return None
+        return self._producers.get(value)
 
-    def readers(self, name: str) -> Iterator[tuple[Node, str]]:
-        """Every (node, hole) that reads some version of a name."""
+    def readers(self, name: str) -> Sequence[tuple[Node, str]]:
+        """Every (node, hole) that reads some version of a name, in order."""
+        return self._readers.get(name, ())
+
+    @cached_property
+    def _producers(self) -> Mapping[Value, Node]:
+        return {value: node for node in self.nodes for value in node.results}
+
+    @cached_property
+    def _readers(self) -> Mapping[str, Sequence[tuple[Node, str]]]:
+        found: dict[str, list[tuple[Node, str]]] = {}
         for node in self.nodes:
             for hole, operand in node.operands.items():
-                if isinstance(operand, Value) and operand.name == name:
-                    yield node, hole
+                if isinstance(operand, Value):
+                    found.setdefault(operand.name, []).append((node, hole))
+        return found
