@@ -108,7 +108,7 @@ class Inputs:
 
     artifact  the folder that the build wrote
     weights   the folder of weight files; holds a value for every weight, table and constant
-    arrays    a value in the program's shape for every other input, by variable
+    arrays    a value in the program's shape for every other input, and where states start, by variable
     tokens    token ids fed to `tok`, the step's number to `pos`; empty: one step
     taps      the variables to read
     dtype     float64, float32 or bfloat16

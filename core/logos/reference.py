@@ -25,13 +25,16 @@ class Machine:
     """Runs a graph step by step, carrying its states.
 
     `values` gives every weight, table, constant and input its value by name, in the program's shape (float64 or
-    int64); inputs may instead come with each step. States start at their fills, else zero.
+    int64); inputs may instead come with each step. A state starts at its value there, else at its fills, else at zero.
     """
 
     def __init__(self, graph: Graph, values: Mapping[str, Array]) -> None:
         self.graph = graph
         self.values = dict(values)
-        self.states: dict[str, Array] = {leaf.name: initial(leaf.value, leaf.fills) for leaf in graph.states}
+        self.states: dict[str, Array] = {
+            leaf.name: values[leaf.name] if leaf.name in values else initial(leaf.value, leaf.fills)
+            for leaf in graph.states
+        }
         self._newest = graph.newest()
 
     def step(self, inputs: Mapping[str, Array] | None = None) -> dict[Value, Array]:

@@ -22,7 +22,7 @@ _NEXT = {
 def run_values(
     binding: Binding, given: Mapping[str, NDArray[Any]], kind: FillKind | None, fed: Collection[str] = ()
 ) -> dict[str, NDArray[Any]]:
-    """The value of every leaf but the states, in the program's shape (float64 or int64).
+    """The value of every leaf, in the program's shape (float64 or int64); of the states, those given alone.
 
     `given` stands before every other source; `kind` fills what has no value; names of `fed` come with each step and
     are left out. Refused, all in one report: leaves without a value (`no-value-given`).
@@ -30,7 +30,7 @@ def run_values(
     values: dict[str, NDArray[Any]] = {}
     lost: list[Bound] = []
     for bound in binding.leaves:
-        if bound.role is Role.STATE or (bound.name in fed and bound.name not in given):
+        if bound.name not in given and (bound.role is Role.STATE or bound.name in fed):
             continue
         array = leaf_array(binding, bound, given)
         if array is None and kind is not None:

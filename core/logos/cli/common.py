@@ -119,16 +119,15 @@ def known_names(graph: Graph, wanted: Iterable[str]) -> None:
 
 
 def given_arrays(graph: Graph, given: Mapping[str, str]) -> dict[str, NDArray[Any]]:
-    """The values of `--set`, in their variables' shapes. Refused: an unknown variable, a state, another shape or type,
-    text that is no number, list or file."""
+    """The values of `--set`, in their variables' shapes (of a state: where it starts). Refused: an unknown variable, one
+    that an operation produces, another shape or type, text that is no number, list or file."""
     known_names(graph, given)
     leaves = {leaf.name: leaf for leaf in graph.leaves}
     arrays = {}
     for name, text in given.items():
-        if name not in leaves or leaves[name].state:
-            kind = "a state, which starts at its fills" if name in leaves else "produced by an operation"
-            what = f"{name} is {kind}; it takes no value"
-            raise refuse("set-of-computed", what, Spot(f"--set {name}"), "set an input, constant, weight or table")
+        if name not in leaves:
+            what = f"{name} is produced by an operation; it takes no value"
+            raise refuse("set-of-computed", what, Spot(f"--set {name}"), "set a declared variable")
         arrays[name] = _array(name, text, leaves[name].value.shape, leaves[name].value.real)
     return arrays
 

@@ -61,12 +61,14 @@ def command(
 ) -> int:
     """Build PROGRAM for a target, run the artifact in a process of its own, and compare it with the reference machine.
 
-    What has no value is filled with noise, the same on both sides. Exits with 4 where a variable lies beyond its bound.
+    What has no value is filled with noise, the same on both sides; without --tokens so are the states, since a delta
+    rule or a convolution that starts at zero would show nothing. Exits with 4 where a variable lies beyond its bound.
     """
     from logos.job import Request, make_job
     from logos.reference import Machine, check_tokens, run_steps
     from logos.values import run_values
     from logos.verification import compared, judge
+    from logos.weights.fill import fill
 
     manager = open_manager(verbose)
     target, job = make_job(manager, Request(program, checkpoint, weights, family, options=options), target_name)
@@ -74,6 +76,8 @@ def command(
     if tokens:
         check_tokens(graph)
     arrays = given_arrays(graph, given)
+    if not tokens:
+        arrays = {**{leaf.name: fill(graph, leaf, "noise") for leaf in graph.states if not leaf.fills}, **arrays}
     values = run_values(job.binding, arrays, "noise", fed=("tok", "pos") if tokens else ())
     taps = compared(graph, getattr(job.options, "outputs", ()))
     with progress("reference machine", quiet) as update:
@@ -148,7 +152,7 @@ def _run(
     from logos.weights.binding import Role
 
     inputs = {bound.name: values[bound.name] for bound in job.binding.leaves
-              if bound.role is Role.INPUT and bound.name in values}  # fmt: skip
+              if bound.role in (Role.INPUT, Role.STATE) and bound.name in values}  # fmt: skip
     return target.run(job, Inputs(artifact, artifact, inputs, tokens, taps, dtype))
 
 
