@@ -119,8 +119,8 @@ def known_names(graph: Graph, wanted: Iterable[str]) -> None:
 
 
 def given_arrays(graph: Graph, given: Mapping[str, str]) -> dict[str, NDArray[Any]]:
-    """The values of `--set`, in their variables' shapes (of a state: where it starts). Refused: an unknown variable, one
-    that an operation produces, another shape or type, text that is no number, list or file."""
+    """The values of `--set`, in their variables' shapes (of a state: where it starts). Refused: an unknown variable,
+    one that an operation produces, another shape or type, text that is no number, list or file."""
     known_names(graph, given)
     leaves = {leaf.name: leaf for leaf in graph.leaves}
     arrays = {}
