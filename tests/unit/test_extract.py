@@ -178,26 +178,6 @@ def test_a_failure_half_way_leaves_no_file(tmp_path: Path, monkeypatch: pytest.M
     assert made["W"].tensor is not None
 
 
-def test_a_tensor_of_another_shape_is_refused_with_both(tmp_path: Path) -> None:
-    checkpoint = MemoryCheckpoint({"t": ROWS})
-    made = bind(checkpoint, weight(leaf("W", 4, 3), TensorView("t", None, True), checkpoint))
-    with pytest.raises(Refused) as caught:
-        leaf_array(made, made["W"])
-    assert caught.value.refusals[0].text() == (
-        "memory.ckpt, tensor t: the program's W is 4 by 3; t (all rows, transposed) gives 3 by 4 [weight-shape]\n"
-        "  next: declare W with the tensor's shape, or write the program anew with `logos author`"
-    )
-
-
-def test_a_tensor_for_an_int_variable_is_refused(tmp_path: Path) -> None:
-    checkpoint = MemoryCheckpoint({"t": ROWS})
-    made = bind(checkpoint, weight(leaf("W", 4, 3, False), TensorView("t"), checkpoint))
-    with pytest.raises(Refused) as caught:
-        leaf_array(made, made["W"])
-    assert caught.value.refusals[0].what == "W is a tensor of Int, and t holds reals"
-    assert caught.value.refusals[0].code == "int-from-tensor"
-
-
 def test_bfloat16_is_the_nearest_with_ties_to_even_and_keeps_nan() -> None:
     bits = np.random.default_rng(3).integers(0, 2**32, (50, 2000), dtype=np.uint32)
     bits[0, :8] = [0x7F800001, 0xFFFFFFFF, 0x3F808000, 0x3F818000, 0x7F7FFFFF, 0xFF800000, 0, 0x80000000]

@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logos.graph import Leaf
-from logos.refusal import refuse
-from logos.source import Spot
 from logos.weights.binding import Binding, Bound, Role
 from logos.weights.files import stored_file
 from logos.weights.stream import Stored, stored_array, stored_view
@@ -34,7 +32,7 @@ def leaf_values(binding: Binding, bound: Bound, arrays: Mapping[str, NDArray[Any
         if bound.file is not None:
             return stored_file(bound.file, bound.name, (rows, columns), bound.leaf.value.real)
         if isinstance(bound.view, TensorView) and bound.tensor is not None and binding.checkpoint is not None:
-            return _of_tensor(binding, bound, bound.view)
+            return stored_view(binding.checkpoint, bound.view)
         if isinstance(bound.view, Table) and bound.view.compute is not None:
             return _of_table(bound.view, rows, columns)
     if bound.leaf.fills or bound.role in (Role.CONSTANT, Role.STATE):
@@ -50,28 +48,6 @@ def leaf_array(
     if stored is None:
         return None
     return stored.array(np.float64) if bound.leaf.value.real else stored.array(np.int64)
-
-
-def _of_tensor(binding: Binding, bound: Bound, view: TensorView) -> Stored:
-    assert binding.checkpoint is not None
-    if not bound.leaf.value.real:
-        raise refuse(
-            "int-from-tensor",
-            f"{bound.name} is a tensor of Int, and {view.tensor} holds reals",
-            bound.leaf.span,
-            f"declare {bound.name} as a tensor of Real",
-        )
-    stored = stored_view(binding.checkpoint, view)
-    shape = (stored.columns, stored.rows) if stored.transposed else (stored.rows, stored.columns)
-    if shape != bound.leaf.value.shape:
-        raise refuse(
-            "weight-shape",
-            f"the program's {bound.name} is {bound.leaf.value.rows} by {bound.leaf.value.columns}; "
-            f"{view.tensor} ({view.text()}) gives {shape[0]} by {shape[1]}",
-            Spot(f"{binding.checkpoint.path}, tensor {view.tensor}"),
-            f"declare {bound.name} with the tensor's shape, or write the program anew with `logos author`",
-        )
-    return stored
 
 
 def _of_table(table: Table, rows: int, columns: int) -> Stored:

@@ -1,0 +1,124 @@
+"""Rope tables: cosines and sines of every position, in float64, from a checkpoint's metadata."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logos.weights.checkpoint import Checkpoint
+from logos_gguf.keys import Keys
+
+FACTORS = "rope_freqs.weight"
+"""The tensor of n/2 numbers that divide the frequencies where a file has it; no key announces it."""
+
+
+@dataclass(frozen=True)
+class Rope:
+    """Rotation by angle = position · f_i for i < n/2, cosines and sines multiplied by `scale`.
+
+    `frequencies` are f_i after scaling by the metadata, in float64, before `rope_freqs` divides them.
+    """
+
+    frequencies: NDArray[np.float64]
+    scale: float
+
+    @property
+    def half(self) -> int:
+        return len(self.frequencies)
+
+    def table(
+        self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]], factors: NDArray[np.float64] | None
+    ) -> Callable[[int, int], NDArray[np.float64]]:
+        """A table's computation, (rows, columns) → float64; `function` is numpy.cos or numpy.sin."""
+        frequencies = self.frequencies if factors is None else self.frequencies / factors
+
+        def compute(rows: int, columns: int) -> NDArray[np.float64]:
+            assert columns == len(frequencies)
+            return function(np.outer(np.arange(rows, dtype=np.float64), frequencies)) * self.scale
+
+        return compute
+
+
+def width(keys: Keys, head: int) -> int:
+    """The rotary width n: how many leading elements of a head rotate."""
+    n = keys.count("rope.dimension_count", head)
+    if n % 2 or n > head:
+        raise keys.bad("rope.dimension_count", f"is {n}; an even number up to the head width {head} is due")
+    return n
+
+
+def read_rope(keys: Keys, n: int) -> Rope:
+    """The rotation of width n that the metadata says: none, linear or yarn scaling; anything else is refused.
+
+    f_i = base^(−2i/n). linear divides by the factor. yarn blends the two by a ramp over the dimensions and scales
+    cosines and sines (Peng et al. 2023, YaRN, as transformers and llama.cpp compute it).
+    """
+    base = keys.real("rope.freq_base", 10000.0)
+    if base <= 0:
+        raise keys.bad("rope.freq_base", f"is {base}; a number above 0 is due")
+    frequencies = base ** (-2.0 * np.arange(n // 2, dtype=np.float64) / n)
+    kind, factor = _scaling(keys)
+    if kind == "none":
+        return Rope(frequencies, 1.0)
+    if kind == "linear":
+        return Rope(frequencies / factor, 1.0)
+    return _yarn(keys, n, base, frequencies, factor)
+
+
+def read_factors(keys: Keys, checkpoint: Checkpoint, half: int) -> NDArray[np.float64] | None:
+    """The values of `rope_freqs.weight`, None where the checkpoint has no such tensor."""
+    if FACTORS not in checkpoint.tensors:
+        return None
+    shape = checkpoint.tensors[FACTORS].shape
+    if shape != (half,):
+        raise keys.bad("rope.dimension_count", f"makes {half} factors due; {FACTORS} has the shape {shape}")
+    factors: NDArray[np.float64] = checkpoint.float_rows(FACTORS, 0, 1)[0].astype(np.float64)
+    if not np.all((factors > 0) & np.isfinite(factors)):
+        raise keys.bad("rope.dimension_count", f"goes with {FACTORS}, which holds values that are not above 0")
+    return factors
+
+
+def _scaling(keys: Keys) -> tuple[str, float]:
+    """The kind of scaling and its factor."""
+    old = keys.real("rope.scale_linear", 0.0)
+    factor = keys.real("rope.scaling.factor", old)
+    kind = keys.text("rope.scaling.type", "linear" if factor > 0 else "none")
+    if kind not in ("none", "linear", "yarn"):
+        raise keys.bad("rope.scaling.type", f"is {kind}; LOGOS knows none, linear and yarn")
+    if kind != "none" and factor <= 0:
+        raise keys.bad("rope.scaling.factor", f"is {factor}; a number above 0 is due")
+    return kind, factor
+
+
+def _yarn(keys: Keys, n: int, base: float, frequencies: NDArray[np.float64], factor: float) -> Rope:
+    extrapolation = keys.real("rope.scaling.yarn_ext_factor", 1.0)
+    if extrapolation != 1.0 and extrapolation >= 0:
+        raise keys.bad("rope.scaling.yarn_ext_factor", f"is {extrapolation}; LOGOS computes yarn with 1")
+    if (multiplier := keys.real("rope.scaling.yarn_log_multiplier", 0.0)) != 0:
+        raise keys.bad("rope.scaling.yarn_log_multiplier", f"is {multiplier}; LOGOS computes yarn with 0")
+    if base == 1:
+        raise keys.bad("rope.freq_base", "is 1, with which yarn has no meaning")
+    fallback = keys.count("context_length") if keys.has("context_length") else None
+    original = keys.count("rope.scaling.original_context_length", fallback)
+
+    def dimension(name: str, default: float) -> float:
+        turns = keys.real(f"rope.scaling.{name}", default)
+        if turns <= 0:
+            raise keys.bad(f"rope.scaling.{name}", f"is {turns}; a number above 0 is due")
+        return n * math.log(original / (2 * math.pi * turns)) / (2 * math.log(base))
+
+    low = max(math.floor(dimension("yarn_beta_fast", 32.0)), 0)
+    high = min(math.ceil(dimension("yarn_beta_slow", 1.0)), n - 1)
+    ramp = np.clip((np.arange(n // 2, dtype=np.float64) - low) / max(high - low, 0.001), 0.0, 1.0)
+    blended = (frequencies / factor) * ramp + frequencies * (1.0 - ramp)
+    natural = 0.1 * math.log(factor) + 1.0 if factor > 1 else 1.0
+    scale = keys.real("rope.scaling.yarn_attn_factor", natural) * keys.real("rope.scaling.attn_factor", 1.0)
+    return Rope(blended, scale)
+
+
+TABLES: Mapping[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {"RopeCos": np.cos, "RopeSin": np.sin}
+"""The variables that are tables, each with its function."""
