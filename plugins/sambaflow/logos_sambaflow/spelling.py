@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from logos.near import suggestion
-from logos.op import Op
-from logos.refusal import refuse
+from logos import Op, refuse, suggestion
 from logos_sambaflow.parts import Part, helpers
 
 QWEN38_OPS: tuple[str, ...] = (
@@ -147,3 +145,14 @@ def torch_spelling(op: str | Op) -> str:
             f"use an op that it spells: {', '.join(sorted(SPELLS))}",
         )
     return spelled(helpers("listed")[_SPELLED[name][0]])
+
+
+def helper_of(op: str, linear: bool, bounded: bool) -> str:
+    """The helper for an operation: `linear` where a matmul's B is a weight kept as [out, in] rows, `bounded` where an
+    attention reads rows up to a position."""
+    names = _SPELLED[op]
+    if op == "matmul":
+        return "linear" if linear else "matmul"
+    if op == "attention":
+        return "attention_up_to" if bounded else "attention"
+    return names[0]

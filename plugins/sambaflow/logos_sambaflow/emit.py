@@ -1,0 +1,113 @@
+"""model.py and compile.py from their parts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from string import Template
+
+from logos import Role, Value
+from logos_sambaflow.forward import REAL, Statement, statements
+from logos_sambaflow.layout import PARAMETERS, Layout
+from logos_sambaflow.parts import body, closure, helpers, text
+from logos_sambaflow.readback import check_module
+
+PROVENANCE = "a vendor-ingestion artifact that LOGOS emitted for SambaFlow; it is not LOGOS's compute path"
+VENDOR_HEADER = f"# {PROVENANCE[0].upper()}{PROVENANCE[1:]}."
+"""The first line of every emitted Python file."""
+LICENCE = "# Yours to use, change and pass on without conditions (MIT-0)."
+TEMPLATE_MARK = "# SambaFlow API unverified"
+"""Stands on or above every statement of compile.py that touches the SDK, which nobody here could run."""
+
+
+def model_text(layout: Layout) -> str:
+    """model.py, read back and counted against the graph."""
+    written = statements(layout)
+    names, graph = layout.names, layout.graph
+    arguments = [names[leaf.name] for leaf in layout.leaves(Role.INPUT, Role.STATE)]
+    results = [names[name] for name in (*layout.outputs, *(leaf.name for leaf in layout.leaves(Role.STATE)))]
+    pool = helpers(layout.options.operators)
+    used = closure((statement.helper.name for statement in written), pool)
+    made = Template(text("module.py.in")).substitute(
+        header="\n".join((VENDOR_HEADER, _counts(layout), LICENCE, "")),
+        loader=body("loader.py"),
+        program=body("program.py").rstrip("\n"),
+        leaves=_lines("{", _leaf_lines(layout), "}"),
+        names=_dictionary((quoted(name), quoted(python)) for name, python in names.items() if name != python),
+        fills=_lines("{", _fill_lines(layout), "}"),
+        checks=_lines("(", (f'("{name}", "{table}", {rows})' for name, table, rows in layout.checks), ")"),
+        output=graph.output.name,
+        outputs=_tuple(map(quoted, layout.outputs)),
+        dtype=layout.options.dtype,
+        helpers="\n\n\n".join(part.source for part in used),
+        constants="\n".join(_constant_lines(layout, written)),
+        parameters=", ".join(["self", *arguments]),
+        arguments=", ".join(arguments) or "nothing",
+        results=", ".join(results),
+        returned=_tuple(results),
+        body="\n".join(f"        {line}" for statement in written for line in statement.lines),
+    )
+    check_module(made, Counter(node.op.name for node in graph.nodes))
+    return made
+
+
+def compile_text() -> str:
+    """compile.py: the same for every program, since it asks model.py."""
+    script = text("compile_script.py").split("\n", 1)[1]
+    return "\n".join((VENDOR_HEADER, LICENCE, script))
+
+
+def _counts(layout: Layout) -> str:
+    output = layout.graph.output
+    kind = "Real" if output.real else "Int"
+    tensors = len(layout.graph.newest())
+    shape = f"{output.rows} by {output.columns} of {kind}"
+    return f"# {tensors} tensors, {len(layout.graph.nodes)} ops, output {output.name} ({shape})."
+
+
+def _leaf_lines(layout: Layout) -> Iterable[str]:
+    for leaf in layout.graph.leaves:
+        kind, role = layout.kinds[leaf.name], layout.roles[leaf.name].value
+        yield f'"{leaf.name}": Leaf({leaf.value.shape}, "{role}", "{kind}")'
+
+
+def _fill_lines(layout: Layout) -> Iterable[str]:
+    for leaf in layout.graph.leaves:
+        if leaf.fills or layout.roles[leaf.name] is Role.CONSTANT:
+            fills = _dictionary((str(element), repr(value)) for element, value in leaf.fills)
+            yield f'"{leaf.name}": {fills}'
+
+
+def quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def _dictionary(items: Iterable[tuple[str, str]]) -> str:
+    return "{" + ", ".join(f"{key}: {value}" for key, value in items) + "}"
+
+
+def _tuple(items: Iterable[str]) -> str:
+    texts = list(items)
+    return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
+
+
+def _lines(opening: str, items: Iterable[str], closing: str) -> str:
+    """A literal with one item a line."""
+    inside = "".join(f"    {item},\n" for item in items)
+    return f"{opening}\n{inside}{closing}" if inside else opening + closing
+
+
+def _constant_lines(layout: Layout, written: Iterable[Statement]) -> Iterable[str]:
+    """The module's own parameters: int32 columns that statements read, and a Real whose dtype Ints are cast to."""
+    needs = {name: values for statement in written for name, values in statement.needs.items()}
+    for name, values in needs.items():
+        inside = f"range({len(values)})" if values.start == 0 and len(values) > 1 else f"[{values.start}]"
+        yield f"        self.{name} = int32_column({inside})"
+    real = layout.constant(REAL)
+    if any(f"self.{real}." in line for statement in written for line in statement.lines):
+        yield f"        self.{real} = nn.Parameter(torch.zeros((1, 1), dtype=DTYPE), requires_grad=False)"
+
+
+def parameters(layout: Layout) -> tuple[Value, ...]:
+    """The values that weight files hold: weights, tables and constants, in the order of declaration."""
+    return tuple(leaf.value for leaf in layout.leaves(*PARAMETERS))

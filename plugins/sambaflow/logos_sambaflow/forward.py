@@ -1,0 +1,147 @@
+"""The body of the emitted forward: one statement per operation, in the program's order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from logos import Node, Operand, Value
+from logos_sambaflow.layout import PARAMETERS, Layout
+from logos_sambaflow.parts import Part, helpers
+from logos_sambaflow.spelling import helper_of, operators_of, spelled
+
+WIDTH = 110
+"""Statements longer than this are folded at an argument."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One operation as it is emitted.
+
+    `needs` are the module's own int32 constants that it reads, by name, each with its values as a column;
+    `operators` the torch operators it may use, casts of its operands included.
+    """
+
+    node: Node
+    helper: Part
+    lines: tuple[str, ...]
+    needs: Mapping[str, range]
+    operators: tuple[str, ...]
+
+    @property
+    def torch(self) -> str:
+        """The spelling with the op's formal operands."""
+        return spelled(self.helper)
+
+
+REAL = "real"
+"""The module's own Real parameter, whose dtype Int operands of a function of reals are cast to."""
+
+
+def statements(layout: Layout) -> tuple[Statement, ...]:
+    """Every operation of the program as a statement of forward."""
+    pool = helpers(layout.options.operators)
+    return tuple(_Writer(layout, node, pool).statement() for node in layout.graph.nodes)
+
+
+class _Writer:
+    """Writes one statement: binds the helper's parameters, by their names, to operands, sizes and constants."""
+
+    def __init__(self, layout: Layout, node: Node, pool: Mapping[str, Part]) -> None:
+        self.layout, self.node = layout, node
+        b = node.operands.get("B")
+        linear = isinstance(b, Value) and layout.kind(b) == "linear"
+        self.helper = pool[helper_of(node.op.name, linear, node.operands.get("P") is not None)]
+        tensors = [node.operands[hole] for hole in node.op.tensors]
+        self.as_int = node.op.exact and not any(isinstance(value, Value) and value.real for value in tensors)
+        self.needs: dict[str, range] = {}
+        self.casts = False
+
+    def statement(self) -> Statement:
+        node, layout = self.node, self.layout
+        arguments = self._arguments()
+        made = ", ".join(layout.names[value.name] for value in node.results)
+        origin = f"{PurePath(layout.graph.source.name).name}:{node.line}"
+        variable = node.results[0].name
+        comment = f"# {node.index} {variable}: {node.op.name}, {origin}"
+        lines = (comment, *folded(f"{made} = {self.helper.name}(", arguments))
+        operators = operators_of(self.helper.name, layout.options.operators)
+        if self.casts and "cast" not in operators:
+            operators = (*operators, "cast")
+        return Statement(node, self.helper, lines, self.needs, operators)
+
+    def _arguments(self) -> list[str]:
+        """The call's arguments: tensors that every call has by their place, what follows them by name."""
+        arguments: list[str] = []
+        keywords = False
+        for name in self.helper.parameters:
+            text = self._argument(name)
+            if text is None:
+                continue
+            operand = self.node.operands.get(name)
+            tensor = isinstance(operand, Value) or name in self.node.op.indexes
+            keywords = keywords or not tensor or name in self.helper.optional
+            arguments.append(f"{name}={text}" if keywords else text)
+        return arguments
+
+    def _argument(self, name: str) -> str | None:
+        """The text for a parameter of the helper; None leaves an absent optional part to its default."""
+        operand, _, what = name.rpartition("_")
+        if what in ("rows", "columns", "size", "numbers"):
+            value = self.node.operands[operand]
+            assert isinstance(value, Value)
+            if what == "numbers":
+                return self._constant(f"rows_{value.rows}", range(value.rows))
+            return str(getattr(value, what))
+        if name in ("zero", "one"):
+            return self._constant(name, range(1) if name == "zero" else range(1, 2))
+        given = self.node.operands[name]
+        return None if given is None else self._operand(name, given)
+
+    def _operand(self, hole: str, operand: Operand) -> str:
+        if hole in self.node.op.indexes:
+            return self._index(operand)
+        if not isinstance(operand, Value):
+            return repr(operand)
+        text, kind = self._read(operand), self.layout.kind(operand)
+        if self.as_int:
+            return self._cast(text, ".long()") if kind == "int32" else text
+        if kind in ("int32", "int64"):
+            return self._cast(text, f".to(self.{self.layout.constant(REAL)}.dtype)")
+        return text
+
+    def _index(self, operand: Operand) -> str:
+        """A row number as an int32 tensor of shape (1, 1); a literal row is a constant of the module."""
+        if isinstance(operand, Value):
+            text = self._read(operand)
+            return text if self.layout.kind(operand) == "int32" else self._cast(text, ".int()")
+        assert isinstance(operand, int)
+        return self._constant(f"row_{operand}", range(operand, operand + 1))
+
+    def _cast(self, text: str, cast: str) -> str:
+        self.casts = True
+        return text + cast
+
+    def _constant(self, what: str, values: range) -> str:
+        name = self.layout.constant(what)
+        self.needs[name] = values
+        return f"self.{name}"
+
+    def _read(self, value: Value) -> str:
+        name = self.layout.names[value.name]
+        return f"self.{name}" if self.layout.roles.get(value.name) in PARAMETERS else name
+
+
+def folded(head: str, arguments: list[str], indent: int = 8) -> tuple[str, ...]:
+    """`head` and its arguments on one line where they fit, else on lines of their own below it."""
+    whole = f"{head}{', '.join(arguments)})"
+    if len(whole) + indent <= WIDTH:
+        return (whole,)
+    lines, line = [head], "   "
+    for argument in arguments:
+        if len(line) + len(argument) + 2 + indent > WIDTH:
+            lines.append(line)
+            line = "   "
+        line += f" {argument},"
+    return (*lines, line, ")")

@@ -1,0 +1,110 @@
+"""What an emitted module consists of, decided before any text is written: names, kinds, outputs, constants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from logos import Binding, Graph, Job, Leaf, Node, Role, Value
+from logos_sambaflow.names import fresh, python_names, reserved
+from logos_sambaflow.options import Options
+
+PARAMETERS = (Role.WEIGHT, Role.TABLE, Role.CONSTANT)
+"""The roles of leaves that are parameters of the module; the others are arguments of forward."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The module of one job.
+
+    The kind of a value is `real`, `linear` (a Real weight kept as its [out, in] rows, because the program only
+    multiplies by it), `int32` (row numbers) or `int64`.
+    """
+
+    job: Job
+
+    @property
+    def graph(self) -> Graph:
+        return self.job.graph
+
+    @property
+    def binding(self) -> Binding:
+        return self.job.binding
+
+    @property
+    def options(self) -> Options:
+        options = self.job.options
+        assert isinstance(options, Options)
+        return options
+
+    @cached_property
+    def names(self) -> Mapping[str, str]:
+        """The Python name of every variable."""
+        return python_names(self.graph.newest())
+
+    @cached_property
+    def roles(self) -> Mapping[str, Role]:
+        return {bound.name: bound.role for bound in self.binding.leaves}
+
+    @cached_property
+    def kinds(self) -> Mapping[str, str]:
+        """The kind of every leaf."""
+        readers: dict[str, list[tuple[Node, str]]] = {leaf.name: [] for leaf in self.graph.leaves}
+        for node in self.graph.nodes:
+            for hole, operand in node.operands.items():
+                if isinstance(operand, Value) and operand.name in readers:
+                    readers[operand.name].append((node, hole))
+        return {leaf.name: self._kind(leaf, readers[leaf.name]) for leaf in self.graph.leaves}
+
+    def _kind(self, leaf: Leaf, readers: list[tuple[Node, str]]) -> str:
+        if not leaf.value.real:
+            rows_only = bool(readers) and all(hole in node.op.indexes for node, hole in readers)
+            return "int32" if rows_only else "int64"
+        multiplied = bool(readers) and all(node.op.name == "matmul" and hole == "B" for node, hole in readers)
+        return "linear" if multiplied and self.roles[leaf.name] is Role.WEIGHT else "real"
+
+    def kind(self, value: Value) -> str:
+        """The kind of any value of the program."""
+        if value.name in self.kinds:
+            return self.kinds[value.name]
+        if value.real:
+            return "real"
+        return "int32" if value in self._argmaxes else "int64"
+
+    @cached_property
+    def _argmaxes(self) -> frozenset[Value]:
+        return frozenset(node.out for node in self.graph.nodes if node.op.name == "argmax" and node.out is not None)
+
+    @cached_property
+    def outputs(self) -> tuple[str, ...]:
+        """What forward returns before the states: as asked, else the output and, of an argmax, its operand."""
+        if self.options.outputs:
+            return self.options.outputs
+        output = self.graph.output
+        node = self.graph.producer(output)
+        assert node is not None
+        operand = node.operands["X"] if node.op.name == "argmax" else None
+        named = isinstance(operand, Value) and self.graph.newest()[operand.name] == operand
+        if isinstance(operand, Value) and named and operand.name not in self.kinds:
+            return output.name, operand.name
+        return (output.name,)
+
+    def leaves(self, *roles: Role) -> tuple[Leaf, ...]:
+        """The leaves of some roles, in the order of declaration."""
+        return tuple(leaf for leaf in self.graph.leaves if self.roles[leaf.name] in roles)
+
+    @cached_property
+    def checks(self) -> tuple[tuple[str, str, int], ...]:
+        """(leaf, table, rows): the rows that a leaf must lie in before a step, in the order that a step reads them."""
+        found: dict[tuple[str, int], str] = {}
+        for node in self.graph.nodes:
+            for hole in node.op.indexes:
+                row, table = node.operands[hole], node.operands[node.op.table(hole)]
+                if isinstance(row, Value) and isinstance(table, Value) and row.version == 0 and row.name in self.kinds:
+                    found.setdefault((row.name, table.rows), table.name)
+        return tuple((name, table, rows) for (name, rows), table in found.items())
+
+    def constant(self, what: str) -> str:
+        """The name of one of the module's own int32 constants (`zero`, `rows_256`), no variable's."""
+        return fresh(what, self.names.values(), reserved())

@@ -1,0 +1,98 @@
+"""manifest.json: what the artifact holds, for tools that read it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from logos import Bound, Role, Table, TensorView, Value
+from logos_sambaflow.emit import PROVENANCE
+from logos_sambaflow.forward import Statement, statements
+from logos_sambaflow.layout import PARAMETERS, Layout
+from logos_sambaflow.spelling import support
+
+SCHEMA = "logos.sambaflow.manifest"
+VERSION = 1
+"""Raised when a field changes its meaning or goes; a new field leaves it."""
+
+
+def manifest_text(layout: Layout, weights: bool) -> str:
+    """manifest.json; `weights`: whether weights.safetensors belongs to the artifact."""
+    graph = layout.graph
+    record = {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "provenance": PROVENANCE,
+        "generator": f"logos-build {_version()}",
+        "program": f"logos_{graph.source.fnv1a()}",
+        "inputs": [leaf.name for leaf in layout.leaves(Role.INPUT)],
+        "states": [leaf.name for leaf in layout.leaves(Role.STATE)],
+        "output": graph.output.name,
+        "outputs": list(layout.outputs),
+        "tensors": [*_leaves(layout, weights), *_computed(layout)],
+        "ops": [_op(statement) for statement in statements(layout)],
+    }
+    return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+
+
+def _version() -> str:
+    try:
+        return version("logos-build")
+    except PackageNotFoundError:
+        return "from source"
+
+
+def _leaves(layout: Layout, weights: bool) -> Iterable[dict[str, Any]]:
+    first: dict[tuple[str, object], str] = {}
+    for bound in layout.binding.leaves:
+        record = _tensor(layout, bound.leaf.value, bound.role.value)
+        view = bound.view if isinstance(bound.view, TensorView) else None
+        record["gguf"] = view.tensor if view else None
+        record["view"] = _view_text(bound)
+        record["file"] = "weights.safetensors" if weights and bound.role in PARAMETERS else None
+        if view is not None:
+            other = first.setdefault((view.tensor, view.ranges), bound.name)
+            if other != bound.name:
+                record["copy_of"] = other
+                record["note"] = "a copy on purpose: the RDU does not take shared weights"
+        yield record
+
+
+def _view_text(bound: Bound) -> str | None:
+    if isinstance(bound.view, Table):
+        return "computed from metadata"
+    return bound.view.text() if bound.view is not None else None
+
+
+def _computed(layout: Layout) -> Iterable[dict[str, Any]]:
+    for name, value in layout.graph.newest().items():
+        if name not in layout.kinds:
+            yield _tensor(layout, value, "computed") | {"gguf": None, "view": None, "file": None}
+
+
+def _tensor(layout: Layout, value: Value, role: str) -> dict[str, Any]:
+    kind = layout.kind(value)
+    return {
+        "var": value.name,
+        "python_name": layout.names[value.name],
+        "shape": list(value.shape),
+        "dtype": kind if kind.startswith("int") else layout.options.dtype,
+        "role": role,
+        "transposed": kind == "linear",
+    }
+
+
+def _op(statement: Statement) -> dict[str, Any]:
+    node = statement.node
+    return {
+        "index": node.index,
+        "line": node.line,
+        "out": node.out.name if node.out is not None else None,
+        "op": node.op.name,
+        "inputs": [value.name for value in node.inputs],
+        "writes": [value.name for value in node.writes.values()],
+        "torch": statement.torch,
+        "operators": [{"name": name, "support": support(name)} for name in statement.operators],
+    }

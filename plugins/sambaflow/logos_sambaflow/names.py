@@ -1,0 +1,50 @@
+"""Python names for program variables: the same name, but for those that would break the emitted module."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterable, Mapping
+
+from logos_sambaflow.parts import helpers
+
+_MODULE = """
+T_destination add_module apply bfloat16 buffers call_super_init children compile cpu cuda double dump_patches eval
+extra_repr float forward get_buffer get_extra_state get_parameter get_submodule half ipu load_state_dict modules mtia
+named_buffers named_children named_modules named_parameters parameters register_backward_hook register_buffer
+register_forward_hook register_forward_pre_hook register_full_backward_hook register_full_backward_pre_hook
+register_load_state_dict_post_hook register_load_state_dict_pre_hook register_module register_parameter
+register_state_dict_post_hook register_state_dict_pre_hook requires_grad_ set_extra_state set_submodule share_memory
+state_dict to to_empty train training type xpu zero_grad
+"""
+"""The public attributes of nn.Module in torch 1.10 to 2.13; those that begin with `_` are renamed by rule."""
+
+_OWN = "self torch F nn math Tensor load_weights initial_states async await print exec"
+
+
+def reserved() -> frozenset[str]:
+    """The names that a variable cannot keep in the emitted module (besides those that begin with `_`)."""
+    return frozenset((*_MODULE.split(), *_OWN.split(), *keyword.kwlist, *helpers("listed"), *helpers("plain")))
+
+
+def python_names(variables: Iterable[str]) -> Mapping[str, str]:
+    """A Python name for each variable, in order; no two share one.
+
+    A name that breaks gets `_` at its end, one that begins with `_` (nn.Module keeps its own there) `v` in front,
+    repeated until it is nobody else's.
+    """
+    variables = tuple(variables)
+    broken = reserved()
+    taken = {variable for variable in variables if variable not in broken and not variable.startswith("_")}
+    names = {}
+    for variable in variables:
+        names[variable] = variable if variable in taken else fresh(variable, taken, broken)
+        taken.add(names[variable])
+    return names
+
+
+def fresh(name: str, taken: Iterable[str], broken: frozenset[str] = frozenset()) -> str:
+    """The name, lengthened until it is neither taken nor reserved."""
+    name = f"v{name}" if name.startswith("_") else name
+    while name in taken or name in broken:
+        name += "_"
+    return name

@@ -1,0 +1,23 @@
+"""The options of the target: the keys of `[target.rdu-sambaflow]` and of `-D`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to emit.
+
+    dtype      the type of the module's Real tensors; float32 or bfloat16
+    weights    `safetensors` writes weights.safetensors beside the module where there are weights to write; `none` not
+    outputs    variables that forward returns, in this order; default: the program's output and, when that is an
+               argmax, its operand
+    operators  `listed` keeps to operators that the vendor documents or uses; `plain` spells readable torch
+    """
+
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    weights: Literal["safetensors", "none"] = "safetensors"
+    outputs: tuple[str, ...] = ()
+    operators: Literal["listed", "plain"] = "listed"

@@ -1,0 +1,108 @@
+"""The rdu-sambaflow target: a PyTorch module for SambaFlow, with its manifest, compile script and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from logos import API, Artifact, Inputs, Job, Refusal, Role, Spot, Steps, Value, WeightEntry, WeightFile, suggestion
+from logos_sambaflow.emit import compile_text, model_text, parameters
+from logos_sambaflow.layout import Layout
+from logos_sambaflow.manifest import manifest_text
+from logos_sambaflow.options import Options
+from logos_sambaflow.spelling import SPELLS
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+NAME = "rdu-sambaflow"
+WEIGHTS = "weights.safetensors"
+_INT32_ROWS = 2**31
+
+
+class SambaflowTarget:
+    """The contract of `logos.Target`; see there."""
+
+    name = NAME
+    api = API
+    spells = SPELLS
+    fuses: tuple[str, ...] = ()
+    stores = ("float32", "bfloat16")
+    options = Options
+
+    def refusals(self, job: Job) -> Iterable[Refusal]:
+        """Outputs that forward cannot return (`unknown-output`, `output-is-leaf`, `output-twice`), and row numbers
+        beyond 32 bits (`too-many-rows`)."""
+        yield from _output_refusals(job)
+        yield from _row_refusals(job)
+
+    def emit(self, job: Job) -> Sequence[Artifact]:
+        """model.py, compile.py and manifest.json."""
+        layout = Layout(job)
+        weights = bool(self.steps(job).extractions)
+        return (
+            Artifact("model.py", model_text(layout)),
+            Artifact("compile.py", compile_text()),
+            Artifact("manifest.json", manifest_text(layout, weights)),
+        )
+
+    def steps(self, job: Job) -> Steps:
+        """weights.safetensors, where there are values to write and the options ask for it."""
+        layout = Layout(job)
+        values = parameters(layout)
+        supplied = any(_supplied(job, value.name) for value in values)
+        if layout.options.weights == "none" or not supplied:
+            return Steps()
+        return Steps((WeightFile(WEIGHTS, tuple(_entry(layout, value) for value in values)),))
+
+    def run(self, job: Job, inputs: Inputs) -> Mapping[str, NDArray[np.generic]]:
+        """Runs model.py in a Python of its own. Refused: `torch-missing`, `module-failed`."""
+        from logos_sambaflow.host import run_module
+
+        return run_module(job, inputs)
+
+
+def _supplied(job: Job, name: str) -> bool:
+    """Whether a checkpoint, a weight folder or the program's fills give a leaf its value."""
+    bound = job.binding[name]
+    if bound.role is Role.CONSTANT or bound.leaf.fills or bound.file is not None:
+        return True
+    return bound.view is not None and job.binding.checkpoint is not None
+
+
+def _entry(layout: Layout, value: Value) -> WeightEntry:
+    kind = layout.kinds[value.name]
+    if not value.real:
+        return WeightEntry(value.name, "I64")
+    # Tables and constants are small, and rounded to the module's dtype they would cost accuracy in float64.
+    exact = layout.roles[value.name] is not Role.WEIGHT
+    stored = "F64" if exact else {"float32": "F32", "bfloat16": "BF16"}[layout.options.dtype]
+    return WeightEntry(value.name, stored, transposed=kind == "linear")
+
+
+def _output_refusals(job: Job) -> Iterable[Refusal]:
+    known = job.graph.newest()
+    leaves = {leaf.name: leaf for leaf in job.graph.leaves}
+    computed = [name for name in known if name not in leaves]
+    where = Spot(f"{job.graph.source.name}, outputs")
+    for place, name in enumerate(job.options.outputs):
+        if name not in known:
+            what = f"the program has no variable {name}{suggestion(name, computed)}"
+            yield Refusal("unknown-output", what, where, "name variables that the program computes")
+        elif name in leaves:
+            role = job.binding[name].role.value
+            what = f"{name} is a leaf ({role}), which forward does not return as an output"
+            next_ = "leave it out: states are returned after the outputs" if role == "state" else "leave it out"
+            yield Refusal("output-is-leaf", what, where, next_)
+        elif name in job.options.outputs[:place]:
+            yield Refusal("output-twice", f"{name} stands twice among the outputs", where, "name it once")
+
+
+def _row_refusals(job: Job) -> Iterable[Refusal]:
+    for node in job.graph.nodes:
+        for hole in node.op.indexes:
+            table = node.operands[node.op.table(hole)]
+            if node.operands[hole] is not None and isinstance(table, Value) and table.rows > _INT32_ROWS:
+                what = f"{table.name} has {table.rows} rows; row numbers are int32 on the RDU"
+                yield Refusal("too-many-rows", what, node.span, f"declare {table.name} with at most {_INT32_ROWS} rows")
