@@ -55,10 +55,11 @@ def _run(part: range) -> str:
 class Table:
     """A weight computed from the checkpoint's metadata, in float64, of the variable's shape.
 
-    `compute` takes (rows, columns) and is None where no checkpoint is at hand.
+    `compute` takes (rows, columns) and is None where no checkpoint is at hand. `tensors` are those that it reads.
     """
 
     compute: Callable[[int, int], NDArray[np.float64]] | None = None
+    tensors: tuple[str, ...] = ()
 
 
 View = TensorView | Table

@@ -13,13 +13,16 @@ _LARGEST = 2**31 - 1
 
 @dataclass(frozen=True)
 class Keys:
-    """Typed reading of `<architecture>.<key>`. Every method takes a default for a key that the file lacks.
+    """Typed reading of `<architecture>.<key>`. A method's default stands for a key that the file lacks.
+
+    `file` is how messages begin: the checkpoint's path and a comma, or nothing.
 
     Refused: a key that is missing without a default, of another type, or out of range (`checkpoint-metadata`).
     """
 
     metadata: Mapping[str, object]
     architecture: str
+    file: str = ""
 
     def has(self, key: str) -> bool:
         return f"{self.architecture}.{key}" in self.metadata
@@ -29,7 +32,7 @@ class Keys:
         return refuse(
             "checkpoint-metadata",
             what,
-            Spot(f"metadata key {self.architecture}.{key}"),
+            Spot(f"{self.file}metadata key {self.architecture}.{key}"),
             "convert the model again with a current converter; if that changes nothing, LOGOS lacks this model's rule",
         )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from logos.refusal import refuse
 from logos.source import Spot
+from logos.weights.checkpoint import Header
 from logos_gguf import rope
 from logos_gguf.keys import Keys
 
@@ -27,17 +28,19 @@ _NEUTRAL: Mapping[str, tuple[object, ...]] = {
 }
 
 
-def keys_of(metadata: Mapping[str, object]) -> Keys:
+def keys_of(header: Header) -> Keys:
     """The keys below the architecture's prefix. Refused: a file that names no architecture (`checkpoint-metadata`)."""
-    architecture = metadata.get("general.architecture")
+    path = getattr(header, "path", None)
+    file = "" if path is None else f"{path}, "
+    architecture = header.metadata.get("general.architecture")
     if not isinstance(architecture, str):
         raise refuse(
             "checkpoint-metadata",
             "the file has no such key as text, so its model is unknown",
-            Spot("metadata key general.architecture"),
+            Spot(f"{file}metadata key general.architecture"),
             "convert the model again with a current converter",
         )
-    return Keys(metadata, architecture)
+    return Keys(header.metadata, architecture, file)
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ class Decoder:
         (`checkpoint-metadata`), tensors that the program needs and the file lacks (`missing-tensor`), tensors that
         the program would leave out (`unused-tensor`), more layers than there are (`too-many-layers`).
         """
-        keys = model.keys_of(header.metadata)
+        keys = model.keys_of(header)
         model.check_neutral(keys)
         if not self.experts and keys.count("expert_count", 0, least=0):
             raise keys.bad("expert_count", f"is above 0, and the family {self.name} has no experts")
@@ -155,7 +155,7 @@ class Decoder:
         self, stem: str, layer: int | None, name: str, attends: Container[int], checkpoint: Checkpoint
     ) -> tuple[range, ...] | None:
         """The rows of a tensor that a variable takes, in its order; None for all as stored."""
-        keys = model.keys_of(checkpoint.metadata)
+        keys = model.keys_of(checkpoint)
         if self.delta and layer not in attends and stem in _DELTA_PARTS:
             sizes = model.read_delta(keys)
             return (_part((sizes.keys, sizes.keys, sizes.values), _DELTA_PARTS[stem]),)
@@ -216,10 +216,10 @@ def _part(lengths: tuple[int, ...], number: int) -> range:
 
 
 def _table(variable: str, checkpoint: Checkpoint) -> Table:
-    keys = model.keys_of(checkpoint.metadata)
+    keys = model.keys_of(checkpoint)
     rotation = rope.read_rope(keys, model.rotary(keys, model.read_attention(keys)))
     factors = rope.read_factors(keys, checkpoint, rotation.half)
-    return Table(rotation.table(rope.TABLES[variable], factors))
+    return Table(rotation.table(rope.TABLES[variable], factors), () if factors is None else (rope.FACTORS,))
 
 
 def _layers_asked(keys: Keys, options: AuthorOptions) -> int:
