@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logos.graph import Graph, Node, Operand, Value
+from logos.graph import Graph, Leaf, Node, Operand, Value
 from logos.refusal import refuse
 from logos.source import Spot
 
@@ -126,9 +126,9 @@ def run_steps(
 ) -> Record:
     """Runs a program.
 
-    With tokens: `tok` and `pos` are fed, T + generate − 1 steps are made (T without generate), and each output after
-    the last given token is an id, fed to the next step. Without: `steps` steps, `pos` fed with the step's number where
-    the program has such an input and no value was given for it. `names` are recorded at every step.
+    With tokens: what `fed_by_tokens` names is fed, T + generate − 1 steps are made (T without generate), and each
+    output after the last given token is an id, fed to the next step. Without: `steps` steps, `pos` fed with the step's
+    number where the program has such an input and no value was given for it. `names` are recorded at every step.
     """
     graph = machine.graph
     if generate:
@@ -136,11 +136,12 @@ def run_steps(
     record = Record({name: [] for name in names})
     newest, fed = graph.newest(), list(tokens)
     total = len(tokens) + max(generate - 1, 0) if tokens else steps
+    counts = any(leaf.name == "pos" and _takes_a_number(leaf) for leaf in graph.leaves)
     for step in range(total):
         inputs = {} if not tokens else {"tok": _scalar(fed[step])}
-        if tokens or "pos" not in machine.values:
+        if counts and (tokens or "pos" not in machine.values):
             inputs["pos"] = _scalar(step)
-        record.last = machine.step({name: array for name, array in inputs.items() if name in newest})
+        record.last = machine.step(inputs)
         for name in names:
             record.arrays[name].append(record.last[newest[name]])
         if generate and step >= len(tokens) - 1:
@@ -163,9 +164,22 @@ def _check_generates(graph: Graph) -> None:
         raise refuse("output-not-a-token", what, Spot(graph.source.name), next_)
 
 
-def check_tokens(graph: Graph) -> None:
-    """Refuses `--tokens` for a program without an Int input `tok` of 1 by 1 (`no-token-input`)."""
-    value = next((leaf.value for leaf in graph.leaves if leaf.name == "tok" and not leaf.state), None)
-    if value is None or value.real or value.shape != (1, 1):
+def fed_by_tokens(graph: Graph, given: Collection[str] = ()) -> tuple[str, ...]:
+    """The inputs that `--tokens` feeds: `tok`, and `pos` where the program has it as an input, 1 by 1 of Int.
+
+    Refused: a program without such an input `tok` (`no-token-input`), a value of `given` for one that is fed
+    (`set-of-fed`).
+    """
+    fed = tuple(leaf.name for leaf in graph.leaves if leaf.name in ("tok", "pos") and _takes_a_number(leaf))
+    if "tok" not in fed:
         what = "tokens are fed to an input named tok, 1 by 1 of Int; the program has none"
         raise refuse("no-token-input", what, Spot(graph.source.name), "leave --tokens out, or declare `tok`")
+    for name in fed:
+        if name in given:
+            what = f"--tokens feeds {name} at every step; it takes no value"
+            raise refuse("set-of-fed", what, Spot(f"--set {name}"), "leave out --tokens or this value")
+    return fed
+
+
+def _takes_a_number(leaf: Leaf) -> bool:
+    return not leaf.state and not leaf.value.real and leaf.value.shape == (1, 1)

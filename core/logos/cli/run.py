@@ -66,7 +66,7 @@ def command(
     if generate and not tokens:
         raise click.UsageError("--generate goes on after --tokens; give the prompt's ids with --tokens")
     from logos.job import Request, bind_request, load_graph
-    from logos.reference import Machine, check_tokens, run_steps
+    from logos.reference import Machine, fed_by_tokens, run_steps
     from logos.values import run_values
 
     manager = open_manager(verbose)
@@ -74,11 +74,10 @@ def command(
     graph = load_graph(manager, request)
     wanted = names(get)
     known_names(graph, wanted)
-    if tokens:
-        check_tokens(graph)
+    fed = fed_by_tokens(graph, given) if tokens else ()
     arrays = given_arrays(graph, given)
     binding = bind_request(manager, graph, request)
-    values = run_values(binding, arrays, fill, fed=("tok", "pos") if tokens else ())
+    values = run_values(binding, arrays, fill, fed)
     with progress("steps", quiet) as update:
         record = run_steps(Machine(graph, values), wanted, tokens, generate, progress=update)
     if npy is not None:

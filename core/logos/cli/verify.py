@@ -65,7 +65,7 @@ def command(
     rule or a convolution that starts at zero would show nothing. Exits with 4 where a variable lies beyond its bound.
     """
     from logos.job import Request, make_job
-    from logos.reference import Machine, check_tokens, run_steps
+    from logos.reference import Machine, fed_by_tokens, run_steps
     from logos.values import run_values
     from logos.verification import compared, judge
     from logos.weights.fill import fill
@@ -73,12 +73,11 @@ def command(
     manager = open_manager(verbose)
     target, job = make_job(manager, Request(program, checkpoint, weights, family, options=options), target_name)
     graph = job.graph
-    if tokens:
-        check_tokens(graph)
+    fed = fed_by_tokens(graph, given) if tokens else ()
     arrays = given_arrays(graph, given)
     if not tokens:
         arrays = {**{leaf.name: fill(graph, leaf, "noise") for leaf in graph.states if not leaf.fills}, **arrays}
-    values = run_values(job.binding, arrays, "noise", fed=("tok", "pos") if tokens else ())
+    values = run_values(job.binding, arrays, "noise", fed)
     taps = compared(graph, getattr(job.options, "outputs", ()))
     with progress("reference machine", quiet) as update:
         record = run_steps(Machine(graph, values), taps, tokens, progress=update)
