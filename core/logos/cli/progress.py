@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+
+from logos.ninja_run import PROGRESS_TERMINAL
 
 Update = Callable[[int, int], None]
 
 
 @contextmanager
 def progress(label: str, quiet: bool = False, in_bytes: bool = False) -> Iterator[Update]:
-    """A function of (done, total) that keeps a line on standard error while a person watches it."""
-    if quiet or not sys.stderr.isatty():
+    """A function of (done, total) that keeps a line on the terminal while a person watches it.
+
+    The terminal is standard error or, for a step that ninja started, the one that the build names.
+    """
+    named = os.environ.get(PROGRESS_TERMINAL)
+    if quiet or not (named or sys.stderr.isatty()):
         yield lambda done, total: None
         return
     from rich.console import Console
@@ -28,6 +35,8 @@ def progress(label: str, quiet: bool = False, in_bytes: bool = False) -> Iterato
 
     amount = (DownloadColumn(), TransferSpeedColumn()) if in_bytes else (MofNCompleteColumn(),)
     columns = (TextColumn("{task.description}"), BarColumn(), *amount, TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with ExitStack() as stack:
+        file = stack.enter_context(open(named, "w", encoding="utf-8")) if named else sys.stderr
+        bar = stack.enter_context(Progress(*columns, console=Console(file=file), transient=True))
         task = bar.add_task(label, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)

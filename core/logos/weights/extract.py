@@ -74,6 +74,11 @@ def write_weight_file(
     return (target,)
 
 
+def check_sources(binding: Binding, weight_file: WeightFile) -> None:
+    """Refuses, before anything is written, what `write_weight_file` would refuse for its leaves' sources."""
+    _items(binding, weight_file, None)
+
+
 def _items(
     binding: Binding, weight_file: WeightFile, arrays: Mapping[str, NDArray[Any]] | None
 ) -> list[_Item]:

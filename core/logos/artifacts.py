@@ -1,0 +1,66 @@
+"""An artifact's text files, and the files that they are made from."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+from logos.atomic import write_if_changed
+from logos.hookspecs import Artifact, Job, Target
+from logos.refusal import Refused, refuse
+from logos.source import Spot
+
+
+def emit_artifacts(target: Target, job: Job) -> tuple[Artifact, ...]:
+    """What the target emits for a job. Refused: a path that leaves the artifact's folder (`bad-artifact-path`)."""
+    artifacts = tuple(target.emit(job))
+    check_paths(target, [artifact.path for artifact in artifacts])
+    return artifacts
+
+
+def check_paths(target: Target, paths: Sequence[str]) -> None:
+    """Refuses paths that a target may not write: absolute, outside its folder, unprintable, or one twice."""
+    for path in paths:
+        parts = PurePosixPath(path).parts
+        inside = bool(parts) and not path.startswith("/") and ".." not in parts and "\\" not in path
+        if not inside or not path.isprintable() or parts[0] == ".logos":
+            raise _bad_path(target, path, "does not stay inside the artifact's folder")
+        if paths.count(path) > 1:
+            raise _bad_path(target, path, "is written twice")
+
+
+def _bad_path(target: Target, path: str, fault: str) -> Refused:
+    return refuse(
+        "bad-artifact-path",
+        f"target {target.name} wants to write {path!r}, which {fault}",
+        Spot(f"target {target.name}"),
+        "this is a fault of the plugin that brings the target: tell its authors; `logos plugins` names it",
+    )
+
+
+def write_artifacts(artifacts: Iterable[Artifact], folder: Path) -> Iterator[tuple[Path, bool]]:
+    """Writes files that changed; yields each path and whether it was written."""
+    for artifact in artifacts:
+        path = folder / artifact.path
+        yield path, write_if_changed(path, artifact.text)
+
+
+def job_files(job: Job) -> Iterator[Path]:
+    """The checkpoint's files and the weight folder's files that the job reads."""
+    if job.binding.checkpoint is not None:
+        yield from job.binding.checkpoint.files
+    yield from dict.fromkeys(bound.file for bound in job.binding.leaves if bound.file is not None)
+
+
+def tool_files(target: Target) -> tuple[Path, ...]:
+    """The source files of LOGOS and of the package that brings the target, as loaded in this process: what decides
+    an artifact beside its job. A package without files (in an archive) has none."""
+    packages = {"logos", type(target).__module__.partition(".")[0]}
+    files = {
+        os.path.abspath(file)
+        for name, module in list(sys.modules.items())
+        if name.partition(".")[0] in packages and (file := getattr(module, "__file__", None)) and os.path.isfile(file)
+    }
+    return tuple(Path(file) for file in sorted(files))

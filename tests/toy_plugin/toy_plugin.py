@@ -1,0 +1,97 @@
+"""A small plugin for the tests of builds: a target with every kind of step, and a family whose weights begin with W."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from logos.graph import Graph
+from logos.hookspecs import (
+    API,
+    Artifact,
+    AuthorOptions,
+    Edge,
+    Inputs,
+    Job,
+    Rule,
+    Steps,
+    WeightEntry,
+    WeightFile,
+    hookimpl,
+)
+from logos.ops import OPS
+from logos.refusal import Refusal, refuse
+from logos.source import Spot
+from logos.weights.binding import Role
+from logos.weights.checkpoint import Checkpoint, Header
+from logos.weights.views import TensorView, View
+
+
+@dataclass(frozen=True)
+class ToyOptions:
+    """`tool` is the step that follows emission; `path` is written beside the program's text."""
+
+    style: Literal["plain", "fancy"] = "plain"
+    weights: Literal["none", "safetensors", "raw"] = "none"
+    tool: Literal["none", "copy", "fail"] = "none"
+    path: str = "notes/counts.txt"
+    words: tuple[str, ...] = ()
+    loud: bool = False
+    hold: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ToyTarget:
+    name: str = "toy"
+    api: int = API
+    spells: frozenset[str] = frozenset(op.name for op in OPS if op.name != "moe")
+    fuses: tuple[str, ...] = ("glue",)
+    stores: tuple[str, ...] = ("float32",)
+    options: type[Any] = ToyOptions
+
+    def refusals(self, job: Job) -> Iterable[Refusal]:
+        if "refuse" in job.options.words:
+            yield Refusal("toy-refusal", "the toy does not like this", Spot("toy"), "leave the word out")
+
+    def emit(self, job: Job) -> Sequence[Artifact]:
+        options = job.options
+        lines = [f"{node.line}: {node.op.name}" for node in job.graph.nodes]
+        said = [options.style, str(options.loud), *options.words, *(f"held {step}" for step in options.hold)]
+        text = "\n".join([*lines, *said, ""])
+        return Artifact("program.txt", text), Artifact(options.path, f"{len(lines)}\n")
+
+    def steps(self, job: Job) -> Steps:
+        options = job.options
+        held = [bound for bound in job.binding.leaves if bound.role in (Role.WEIGHT, Role.CONSTANT)]
+        entries = tuple(WeightEntry(bound.name, "F32" if bound.leaf.value.real else "I64") for bound in held)
+        path = "raw" if options.weights == "raw" else "weights.safetensors"
+        files = () if options.weights == "none" else (WeightFile(path, entries, options.weights),)
+        copy = Rule("copy", "cp $in $out", "")
+        fail = Rule("fail", "echo 'toy tool: line 3: it broke' >&2; exit 7", "")
+        edges = {"copy": (Edge("copy", ("copy.txt",), ("program.txt",)),), "fail": (Edge("fail", ("no.txt",), ()),)}
+        return Steps(files, (copy, fail), edges.get(options.tool, ()))
+
+    def run(self, job: Job, inputs: Inputs) -> Mapping[str, Any]:
+        raise refuse("toy-run", "the toy runs nothing", Spot("toy"), "run the program on the reference machine")
+
+
+@dataclass(frozen=True)
+class ToyFamily:
+    name: str = "toy"
+
+    def author(self, header: Header, options: AuthorOptions) -> str:
+        raise refuse("toy-author", "the toy writes no program", Spot("toy"), "write one by hand")
+
+    def view(self, variable: str, graph: Graph, checkpoint: Checkpoint | None) -> View | None:
+        return TensorView(f"toy.{variable}") if variable.startswith("W") else None
+
+
+@hookimpl
+def logos_targets() -> Sequence[ToyTarget]:
+    return [ToyTarget()]
+
+
+@hookimpl
+def logos_families() -> Sequence[ToyFamily]:
+    return [ToyFamily()]

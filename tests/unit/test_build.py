@@ -1,0 +1,301 @@
+"""`logos build` from arguments to files: what is made, remade, removed, refused and told."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from toy_build import Toy
+
+ODD_NAMES = ["two  blanks", "dollar $x $$", "colon: bar|", 'it\'s "quoted"', "größe 模型", "a;b&c>d #e", " -D x=y "]
+
+
+def stamps(folder: Path) -> dict[str, int]:
+    return {
+        path.name: path.stat().st_mtime_ns
+        for path in folder.rglob("*")
+        if path.is_file() and ".logos" not in path.parts
+    }
+
+
+def test_a_program_is_built_into_the_folder_given(toy: Toy) -> None:
+    ran = toy.build("p.lg", "--target", "toy", "--family", "toy", "--out", "made", "-D", "weights=safetensors")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == (
+        "p for toy → made\n"
+        "  1 operation; 1 input, 1 weight\n"
+        "  program.txt: 22 bytes\n"
+        "  notes/counts.txt: 2 bytes\n"
+        "  weights.safetensors: 96 bytes\n"
+        "built 1 artifact in 2 steps\n"
+        "next: logos verify p.lg --target toy --family toy\n"
+    )
+    assert toy.tree("made") == ["notes/counts.txt", "program.txt", "weights.safetensors"]
+    assert (toy.folder / "made/program.txt").read_text() == "4: matmul\nplain\nFalse\n"
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_names_that_mean_something_to_a_shell_or_to_ninja_are_names(toy: Toy, name: str) -> None:
+    toy.write(f"{name}/{name}.lg", (toy.folder / "p.lg").read_text())
+    arguments = (f"{name}/{name}.lg", "--target", "toy", "--family", "toy", "--out", f"out {name}")
+    options = ("-D", "weights=raw", "-D", "tool=copy", "-D", f"words={name}")
+    assert toy.build(*arguments, *options).code == 0
+    assert toy.tree(f"out {name}") == ["copy.txt", "notes/counts.txt", "program.txt", "raw/W.f32"]
+    assert (toy.folder / f"out {name}/copy.txt").read_text() == f"4: matmul\nplain\nFalse\n{name.strip()}\n"
+    assert toy.build(*arguments, *options).out.splitlines()[1] == "nothing to do: 1 artifact up to date"
+
+
+def test_a_build_with_nothing_to_do_touches_nothing(toy: Toy) -> None:
+    arguments = ("p.lg", "--target", "toy", "--family", "toy", "-D", "weights=safetensors", "-D", "tool=copy")
+    toy.build(*arguments)
+    before = stamps(toy.folder)
+    ran = toy.build(*arguments)
+    assert ran.out.startswith("p for toy → build/p/toy\nnothing to do: 1 artifact up to date\n")
+    assert stamps(toy.folder) == before
+
+
+def test_a_touched_program_that_says_the_same_rewrites_nothing(toy: Toy) -> None:
+    arguments = ("p.lg", "--target", "toy", "--family", "toy", "-D", "weights=safetensors", "-D", "tool=copy", "-v")
+    toy.build(*arguments)
+    before = stamps(toy.folder / "build")
+    later = (toy.folder / "p.lg").stat().st_mtime + 100
+    os.utime(toy.folder / "p.lg", (later, later))
+    ran = toy.build(*arguments)
+    assert ran.err == "[1/2] emit p for toy\n"
+    assert stamps(toy.folder / "build") == before
+
+
+def test_changed_operations_extract_no_weights_again(toy: Toy) -> None:
+    arguments = ("p.lg", "--target", "toy", "--family", "toy", "-D", "weights=safetensors", "-v")
+    toy.build(*arguments)
+    toy.write("p.lg", (toy.folder / "p.lg").read_text() + "Let z be silu of y.\n")
+    assert toy.build(*arguments).err == "[1/1] emit p for toy\n"
+
+
+def test_a_changed_fill_extracts_again(toy: Toy) -> None:
+    arguments = ("p.lg", "--target", "toy", "--family", "toy", "-D", "weights=raw", "-v")
+    toy.build(*arguments)
+    toy.write("p.lg", (toy.folder / "p.lg").read_text().replace("2.5", "3.5"))
+    assert "extract raw of p for toy\n" in toy.build(*arguments).err
+    assert (toy.folder / "build/p/toy/raw/W.f32").read_bytes()[:4] == bytes.fromhex("00006040")
+
+
+def test_a_changed_weight_file_extracts_again(toy: Toy) -> None:
+    weight = toy.folder / "given/W.f32"
+    toy.write("given/W.f32", "\0" * 24)
+    arguments = ("p.lg", "--target", "toy", "--family", "toy", "--weights", "given", "-D", "weights=raw")
+    toy.build(*arguments)
+    weight.write_bytes(b"\1" * 24)
+    later = weight.stat().st_mtime + 100
+    os.utime(weight, (later, later))
+    toy.build(*arguments)
+    assert (toy.folder / "build/p/toy/raw/W.f32").read_bytes() == b"\1" * 24
+
+
+def test_files_that_an_option_no_longer_asks_for_are_removed(toy: Toy) -> None:
+    arguments = ("p.lg", "--target", "toy", "--family", "toy")
+    toy.build(*arguments, "-D", "weights=raw", "-D", "path=deep/er/x.txt")
+    toy.write("build/p/toy/mine.txt", "the user's own")
+    toy.build(*arguments)
+    assert toy.tree() == ["p/toy/mine.txt", "p/toy/notes/counts.txt", "p/toy/program.txt"]
+    assert not (toy.folder / "build/p/toy/deep").exists()
+
+
+def test_building_one_member_leaves_the_others_artifacts(toy: Toy) -> None:
+    for name in ("a", "b"):
+        toy.write(f"{name}/p.lg", (toy.folder / "p.lg").read_text())
+        toy.write(f"{name}/logos.toml", f'[project]\nname = "{name}"\nprogram = "p.lg"\nfamily = "toy"\n[target.toy]\n')
+    toy.write("logos.toml", '[workspace]\nmembers = ["a", "b"]\n')
+    assert toy.build().code == 0
+    before = stamps(toy.folder / "build")
+    for name in ("a", "b", "./b"):
+        assert "nothing to do: 1 artifact up to date" in toy.build(name).out
+    assert "nothing to do: 2 artifacts up to date" in toy.build().out
+    assert stamps(toy.folder / "build") == before
+
+
+def test_a_project_file_s_options_reach_the_target_typed(toy: Toy) -> None:
+    toy.write(
+        "logos.toml",
+        '[project]\nname = "it"\nprogram = "p.lg"\nfamily = "toy"\nout = "made here"\n[weights]\nx = "toy.x"\n'
+        '[target.toy]\nstyle = "fancy"\nloud = true\nwords = ["one", "two words"]\n',
+    )
+    ran = toy.build()
+    assert ran.code == 0
+    assert "1 operation; 2 weights" in ran.out
+    text = (toy.folder / "made here/it/toy/program.txt").read_text()
+    assert text == "4: matmul\nfancy\nTrue\none\ntwo words\n"
+
+
+def test_a_flag_stands_before_the_project_file(toy: Toy) -> None:
+    toy.write("logos.toml", '[project]\nname = "it"\nprogram = "p.lg"\nfamily = "toy"\n[target.toy]\nstyle = "fancy"\n')
+    toy.build("p.lg", "-D", "style=plain", "--out", "made")
+    assert (toy.folder / "made/program.txt").read_text() == "4: matmul\nplain\nFalse\n"
+
+
+def test_a_held_step_reaches_the_target(toy: Toy) -> None:
+    toy.build("p.lg", "--target", "toy", "--family", "toy", "--hold", "glue")
+    assert (toy.folder / "build/p/toy/program.txt").read_text().endswith("held glue\n")
+
+
+def test_an_unknown_fusion_step_is_refused_with_the_known(toy: Toy) -> None:
+    ran = toy.build("p.lg", "--target", "toy", "--family", "toy", "--hold", "glu")
+    assert ran.code == 1
+    assert ran.err == (
+        "--hold: target toy has no fusion step glu; did you mean glue? [unknown-fusion-step]\n"
+        "  next: its fusion steps: glue\n"
+    )
+    assert not (toy.folder / "build").exists()
+
+
+def test_everything_refused_is_said_in_one_run_and_nothing_is_written(toy: Toy) -> None:
+    toy.write("moe.lg", "Let x be a 1 by 2 tensor of Real.\nLet y be z plus x.\n")
+    toy.write(
+        "logos.toml",
+        '[workspace]\nmembers = ["m"]\n[project]\nname = "a"\nprogram = "moe.lg"\nfamily = "toy"\n'
+        "[target.toy]\n[target.toi]\n",
+    )
+    toy.write(
+        "m/logos.toml",
+        '[project]\nname = "m"\nprogram = "../p.lg"\nfamily = "toy"\n[target.toy]\nlowd = true\nstyle = 3\n',
+    )
+    ran = toy.build()
+    assert ran.code == 1
+    heads = [line for line in ran.err.splitlines() if line.endswith("]") and not line.startswith(" ")]
+    assert [head.rsplit("[", 1)[1] for head in heads] == [
+        "undeclared-name]",
+        "unknown-target]",
+        "unknown-option]",
+        "option-type]",
+    ]
+    assert heads[1].startswith("logos.toml:8:2: target.toi: ")
+    assert heads[2].startswith("m/logos.toml:6:1: target.toy.lowd: ")
+    assert heads[3].startswith("m/logos.toml:7:1: target.toy.style: ")
+    assert not (toy.folder / "build").exists()
+
+
+def test_what_a_target_refuses_leaves_an_earlier_artifact_as_it_was(toy: Toy) -> None:
+    arguments = ("p.lg", "--target", "toy", "--family", "toy")
+    toy.build(*arguments)
+    before = stamps(toy.folder)
+    ran = toy.build(*arguments, "-D", "words=refuse")
+    assert ran.code == 1
+    assert "[toy-refusal]" in ran.err
+    assert stamps(toy.folder) == before
+
+
+def test_a_failing_tool_shows_its_own_words_its_code_and_its_command(toy: Toy) -> None:
+    ran = toy.build("p.lg", "--target", "toy", "--family", "toy", "-D", "tool=fail")
+    assert ran.code == 3
+    assert ran.out == ""
+    assert ran.err == (
+        "toy tool: line 3: it broke\n"
+        "fail no.txt of p for toy failed with exit code 7\n"
+        "  by hand: echo 'toy tool: line 3: it broke' >&2; exit 7\n"
+    )
+    assert toy.tree() == ["p/toy/notes/counts.txt", "p/toy/program.txt"]
+
+
+def test_a_weight_without_a_value_is_refused_before_anything_is_written(toy: Toy) -> None:
+    toy.write("p.lg", (toy.folder / "p.lg").read_text().replace("Set item 1 of W to 2.5.\n", ""))
+    ran = toy.build("p.lg", "--target", "toy", "--family", "toy", "-D", "weights=safetensors")
+    assert ran.code == 1
+    assert ran.err.startswith("p.lg:2:1: W (weight) has no value to extract [weight-without-value]\n")
+    assert not (toy.folder / "build").exists()
+
+
+def test_a_step_s_refusal_is_shown_as_it_is_and_the_build_is_refused(toy: Toy) -> None:
+    toy.write("build/p/toy/raw", "a file where a folder is due")
+    ran = toy.build("p.lg", "--target", "toy", "--family", "toy", "-D", "weights=raw")
+    assert ran.code == 1
+    assert "[unwritable-file]\n  next: free space" in ran.err
+    assert "by hand" not in ran.err
+
+
+def test_a_path_out_of_the_artifact_s_folder_is_refused(toy: Toy) -> None:
+    for path in ("../x", "/tmp/x", "a/../../x", ".logos/x", "program.txt", "a\\x"):
+        ran = toy.build("p.lg", "--target", "toy", "--family", "toy", "-D", f"path={path}")
+        assert (ran.code, "[bad-artifact-path]" in ran.err) == (1, True), path
+    assert not (toy.folder / "build").exists()
+
+
+def test_a_dry_run_prints_what_then_happens_and_writes_nothing(toy: Toy) -> None:
+    arguments = ("p.lg", "--target", "toy", "--family", "toy", "-D", "weights=raw", "-D", "tool=copy")
+    ran = toy.build(*arguments, "--dry-run")
+    assert ran.code == 0
+    assert ran.out == (
+        "p for toy → build/p/toy\n"
+        "  1 operation; 1 input, 1 weight\n"
+        "  emit p for toy\n"
+        "    → build/p/toy/program.txt\n"
+        "    → build/p/toy/notes/counts.txt\n"
+        "  extract raw of p for toy\n"
+        "    → build/p/toy/raw/W.f32\n"
+        "  copy copy.txt of p for toy\n"
+        "    → build/p/toy/copy.txt\n"
+        "1 artifact in 3 steps; nothing was written\n"
+    )
+    assert not (toy.folder / "build").exists()
+    planned = json.loads(toy.build(*arguments, "--dry-run", "--json").out)
+    done = json.loads(toy.build(*arguments, "--json").out)
+    assert [file["path"] for file in done["files"]] == [file["path"] for file in planned["files"]]
+    assert toy.tree("build/p/toy") == sorted(file["path"] for file in planned["files"])
+
+
+def test_json_prints_refusals_and_failures_one_object_a_line(toy: Toy) -> None:
+    refused = json.loads(toy.build("nowhere.lg", "--target", "toy", "--json").out)
+    assert refused["refusal"] == "unknown-member"
+    failed = json.loads(toy.build("p.lg", "--target", "toy", "--family", "toy", "-D", "tool=fail", "--json").out)
+    assert (failed["step"], failed["failed"], failed["output"]) == (
+        "fail no.txt of p for toy",
+        7,
+        "toy tool: line 3: it broke",
+    )
+
+
+def test_quiet_prints_nothing(toy: Toy) -> None:
+    ran = toy.build("p.lg", "--target", "toy", "--family", "toy", "-q")
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+
+
+def test_an_out_folder_that_cannot_be_made_is_refused(toy: Toy) -> None:
+    ran = toy.build("p.lg", "--target", "toy", "--family", "toy", "--out", "p.lg/x")
+    assert (ran.code, "[unwritable-file]" in ran.err) == (1, True)
+
+
+def test_an_interrupted_artifact_is_finished_by_the_next_build(toy: Toy) -> None:
+    arguments = ("p.lg", "--target", "toy", "--family", "toy", "-D", "weights=raw")
+    toy.build(*arguments)
+    (toy.folder / "build/p/toy/raw/W.f32").unlink()
+    (toy.folder / "build/p/toy/program.txt").unlink()
+    assert toy.build(*arguments).code == 0
+    assert toy.tree("build/p/toy") == ["notes/counts.txt", "program.txt", "raw/W.f32"]
+
+
+def test_emit_alone_writes_what_the_build_writes(toy: Toy) -> None:
+    arguments = ("p.lg", "--target", "toy", "--family", "toy", "-D", "loud=true", "--hold", "glue")
+    toy.build(*arguments)
+    ran = toy.logos("emit", *arguments, "--out", "alone")
+    assert ran.out == "alone/program.txt: 31 bytes\nalone/notes/counts.txt: 2 bytes\n"
+    assert (toy.folder / "alone/program.txt").read_bytes() == (toy.folder / "build/p/toy/program.txt").read_bytes()
+    assert (
+        toy.logos("emit", *arguments, "--out", "alone").out.splitlines()[0] == "alone/program.txt: 31 bytes, unchanged"
+    )
+
+
+def test_extract_alone_writes_what_the_build_writes(toy: Toy) -> None:
+    arguments = ("p.lg", "--target", "toy", "--family", "toy", "-D", "weights=safetensors")
+    toy.build(*arguments)
+    ran = toy.logos("extract", *arguments, "--out", "alone", "--json")
+    assert json.loads(ran.out) == {"file": "alone/weights.safetensors", "bytes": 96}
+    made = toy.folder / "build/p/toy/weights.safetensors"
+    assert (toy.folder / "alone/weights.safetensors").read_bytes() == made.read_bytes()
+
+
+def test_extracting_a_file_that_the_artifact_has_not_is_refused(toy: Toy) -> None:
+    arguments = ("p.lg", "--target", "toy", "--family", "toy", "-D", "weights=safetensors", "--out", "alone")
+    ran = toy.logos("extract", *arguments, "--file", "weight.safetensors")
+    assert ran.code == 1
+    assert "did you mean weights.safetensors? [no-such-weight-file]" in ran.err
