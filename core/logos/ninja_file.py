@@ -43,7 +43,8 @@ def ninja_text(plan: Plan) -> str:
         writer.build([name], "phony", names.all(plan.tools[target]))
     for step in plan.steps:
         implicit = [*names.all(step.implicit), *([tools[step.tools]] if step.tools else [])]
-        writer.build(names.all(step.outputs), step.rule, names.all(step.inputs), implicit, variables=_variables(step))
+        outputs, inputs, after = (names.all(paths) for paths in (step.outputs, step.inputs, step.after))
+        writer.build(outputs, step.rule, inputs, implicit, after, _variables(step))
     return buffer.getvalue()
 
 

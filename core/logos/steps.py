@@ -21,7 +21,8 @@ from logos.weights.views import TensorView
 class Step:
     """One edge of the build: paths are absolute.
 
-    `inputs` are what ninja hands the command of a target's own rule; `implicit` are further files it is made from.
+    `inputs` are what ninja hands the command of a target's own rule; `implicit` are further files it is made from;
+    `after` are files that must be there and whose change alone makes nothing again.
     `tools` names the target whose own source files decide what is made. `arguments` follow `logos RULE`; `title` names
     the step to a person.
     """
@@ -31,6 +32,7 @@ class Step:
     outputs: tuple[Path, ...]
     inputs: tuple[Path, ...] = ()
     implicit: tuple[Path, ...] = ()
+    after: tuple[Path, ...] = ()
     arguments: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     tools: str | None = None
@@ -46,7 +48,7 @@ def author_step(order: Order) -> Step:
     author, program = order.author, absolute(order.request.program)
     assert author is not None
     checkpoint = absolute(author.checkpoint)
-    arguments = [os.fspath(checkpoint), "-o", os.fspath(program)]
+    arguments = [os.fspath(checkpoint), "-o", os.fspath(program), "-q"]
     for flag, count in (("--context", author.context), ("--layers", author.layers)):
         arguments += [flag, str(count)] if count is not None else []
     arguments += ["--family", order.request.family] if order.request.family else []
@@ -65,7 +67,8 @@ def extract_step(order: Order, weight_file: WeightFile, inputs: Sequence[Path]) 
     outputs = tuple(absolute(order.folder / path) for path in weight_paths(weight_file))
     arguments = (*_request_arguments(order), "--file", weight_file.path)
     title = f"extract {weight_file.path} of {order.title}"
-    return Step("extract", title, outputs, implicit=tuple(inputs), arguments=arguments)
+    program = (absolute(order.request.program),)
+    return Step("extract", title, outputs, implicit=tuple(inputs), after=program, arguments=arguments)
 
 
 def target_steps(order: Order, following: Steps) -> list[Step]:

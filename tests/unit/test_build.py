@@ -129,6 +129,20 @@ def test_a_project_file_s_options_reach_the_target_typed(toy: Toy) -> None:
     assert text == "4: matmul\nfancy\nTrue\none\ntwo words\n"
 
 
+def test_an_authored_program_is_written_before_what_needs_it(toy: Toy, oracles: Path) -> None:
+    checkpoint = oracles / "llama-tiny-untied/llama-tiny-untied-q8_0.gguf"
+    toy.write(
+        "logos.toml",
+        f'[project]\nname = "it"\nauthor = {{ checkpoint = "{checkpoint}", context = 24, layers = 1 }}\n'
+        '[target.toy]\nweights = "safetensors"\n',
+    )
+    ran = toy.build("-j", "3")
+    assert (ran.code, ran.err) == (0, "")
+    assert toy.tree() == [f"it/toy/{file}" for file in ("notes/counts.txt", "program.txt", "weights.safetensors")]
+    assert "room for 24 positions" in (toy.folder / "build/.logos/programs/it.lg").read_text()
+    assert "nothing to do" in toy.build().out
+
+
 def test_a_flag_stands_before_the_project_file(toy: Toy) -> None:
     toy.write("logos.toml", '[project]\nname = "it"\nprogram = "p.lg"\nfamily = "toy"\n[target.toy]\nstyle = "fancy"\n')
     toy.build("p.lg", "-D", "style=plain", "--out", "made")
