@@ -11,6 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# A busy machine is no failure; `make soak` asks for the second.
+settings.register_profile("fast", deadline=None)
+settings.register_profile("soak", deadline=None, max_examples=10_000)
+settings.load_profile("fast")
 
 ORACLES = Path(__file__).parent / "oracles"
 
