@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logos.weights.checkpoint import Checkpoint
+from logos_gguf import trigonometry
 from logos_gguf.keys import Keys
 
 FACTORS = "rope_freqs.weight"
 """The tensor of n/2 numbers that divide the frequencies where a file has it; no key announces it."""
+
+_ROWS = 4096
 
 
 @dataclass(frozen=True)
@@ -33,12 +36,16 @@ class Rope:
     def table(
         self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]], factors: NDArray[np.float64] | None
     ) -> Callable[[int, int], NDArray[np.float64]]:
-        """A table's computation, (rows, columns) → float64; `function` is numpy.cos or numpy.sin."""
+        """A table's computation, (rows, columns) → float64; `function` is cosine or sine."""
         frequencies = self.frequencies if factors is None else self.frequencies / factors
 
         def compute(rows: int, columns: int) -> NDArray[np.float64]:
             assert columns == len(frequencies)
-            return function(np.outer(np.arange(rows, dtype=np.float64), frequencies)) * self.scale
+            table = np.empty((rows, columns))
+            for start in range(0, rows, _ROWS):
+                positions = np.arange(start, min(start + _ROWS, rows), dtype=np.float64)
+                table[start : start + _ROWS] = function(np.outer(positions, frequencies)) * self.scale
+            return table
 
         return compute
 
@@ -60,7 +67,7 @@ def read_rope(keys: Keys, n: int) -> Rope:
     base = keys.real("rope.freq_base", 10000.0)
     if base <= 0:
         raise keys.bad("rope.freq_base", f"is {base}; a number above 0 is due")
-    frequencies = base ** (-2.0 * np.arange(n // 2, dtype=np.float64) / n)
+    frequencies = np.array([trigonometry.power(base, -2 * i, n) for i in range(n // 2)])
     kind, factor = _scaling(keys)
     if kind == "none":
         return Rope(frequencies, 1.0)
@@ -109,16 +116,19 @@ def _yarn(keys: Keys, n: int, base: float, frequencies: NDArray[np.float64], fac
         turns = keys.real(f"rope.scaling.{name}", default)
         if turns <= 0:
             raise keys.bad(f"rope.scaling.{name}", f"is {turns}; a number above 0 is due")
-        return n * math.log(original / (2 * math.pi * turns)) / (2 * math.log(base))
+        return n * trigonometry.logarithm(original / (2 * math.pi * turns)) / (2 * trigonometry.logarithm(base))
 
     low = max(math.floor(dimension("yarn_beta_fast", 32.0)), 0)
     high = min(math.ceil(dimension("yarn_beta_slow", 1.0)), n - 1)
     ramp = np.clip((np.arange(n // 2, dtype=np.float64) - low) / max(high - low, 0.001), 0.0, 1.0)
     blended = (frequencies / factor) * ramp + frequencies * (1.0 - ramp)
-    natural = 0.1 * math.log(factor) + 1.0 if factor > 1 else 1.0
+    natural = 0.1 * trigonometry.logarithm(factor) + 1.0 if factor > 1 else 1.0
     scale = keys.real("rope.scaling.yarn_attn_factor", natural) * keys.real("rope.scaling.attn_factor", 1.0)
     return Rope(blended, scale)
 
 
-TABLES: Mapping[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {"RopeCos": np.cos, "RopeSin": np.sin}
+TABLES: Mapping[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
+    "RopeCos": trigonometry.cosine,
+    "RopeSin": trigonometry.sine,
+}
 """The variables that are tables, each with its function."""
