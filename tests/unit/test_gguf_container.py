@@ -275,6 +275,7 @@ def test_a_file_of_nothing_but_empty_strings_ends_soon_and_small(tmp_path: Path)
     assert time.perf_counter() - started < 1
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads its peak memory from Linux's /proc")
 def test_the_most_tensors_allowed_stay_within_two_seconds_and_300_megabytes(tmp_path: Path) -> None:
     count = 1 << 17
     parts = [text(f"{n:0256}") + struct.pack("<I4QIQ", 4, 1, 1, 1, 1, 0, 32 * n) for n in range(count)]
@@ -282,10 +283,13 @@ def test_the_most_tensors_allowed_stay_within_two_seconds_and_300_megabytes(tmp_
     path = tmp_path / "m.gguf"
     path.write_bytes(head)
     script = (
-        "import sys, time, resource\nfrom pathlib import Path\nfrom logos.refusal import Refused\n"
+        "import sys, time\nfrom pathlib import Path\nfrom logos.refusal import Refused\n"
         "from logos_gguf.checkpoint import GGUFCheckpoint\nstarted = time.perf_counter()\n"
         "try:\n    GGUFCheckpoint(Path(sys.argv[1]))\nexcept Refused as refused:\n    print(refused.refusals[0].code)\n"
-        "print(time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)\n"
+        "seconds = time.perf_counter() - started\n"
+        # ru_maxrss counts the parent's memory too where a process starts by vfork.
+        "(peak,) = (line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"
+        "print(seconds, peak)\n"
     )
     for data in (b"", b"\0" * (32 * count + 64)):
         with path.open("ab") as file:
@@ -294,7 +298,7 @@ def test_the_most_tensors_allowed_stay_within_two_seconds_and_300_megabytes(tmp_
         lines = done.stdout.split()
         seconds, kilobytes = float(lines[-2]), int(lines[-1])
         assert seconds < 2
-        assert kilobytes * (1 if sys.platform != "darwin" else 1 / 1024) < 300_000
+        assert kilobytes < 300_000
         assert (lines[0] == "broken-checkpoint") == (not data)
 
 
