@@ -8,19 +8,16 @@ from dataclasses import dataclass, field
 
 from logos.grammar import Grammar
 from logos.graph import Graph, Leaf, Node, Operand, Shown, Value
-from logos.near import suggestion
+from logos.near import nearest
 from logos.op import Op, TypeRule
 from logos.parse import LARGEST, Parsed, parse
 from logos.refusal import Refusal, Refused
 from logos.sentences import AnySentence, Broken, Declaration, Fill, Operation, Show
 from logos.shapes import Misfit, Shape, solve
-from logos.source import Source, Span
+from logos.source import Source, Span, brief
 
-NEXT = {
-    "shapes-do-not-fit": "change an operand or its declaration so that the shapes fit",
-    "does-not-divide": "change the count, or the shape, so that it divides",
-    "more-than-there-are": "write a smaller number, or a larger one it is held against",
-}
+SUGGESTIONS = 200_000
+"""Names compared at most to suggest one for each undeclared name: a machine-made program may have 10^5 of both."""
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -42,6 +39,7 @@ class _Checker:
     produced: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     broken: set[str] = field(default_factory=set)
     undeclared: dict[str, list[Span]] = field(default_factory=dict)
+    faults: int = 0
     touched: dict[str, int] = field(default_factory=dict)
     now: dict[str, Value | None] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -55,16 +53,14 @@ class _Checker:
         self.survey()
         for sentence in self.parsed.sentences:
             self.visit(sentence)
-        for name, places in self.undeclared.items():
-            self.say_undeclared(name, places)
+        self.say_undeclared()
         source = self.parsed.source
-        operations = [s for s in self.parsed.sentences if isinstance(s, Operation) and not s.op.decl.statement]
-        lost = any(isinstance(s, Broken) for s in self.parsed.sentences)
-        if not operations and not lost:
-            last = max(len(source.lines), 1)
-            place = Span(source, last, 1, 1)
+        lost = any(isinstance(sentence, Broken) for sentence in self.parsed.sentences)
+        if not self.produced and not lost:
+            sentences = self.parsed.sentences
+            place = sentences[-1].span if sentences else Span(source, 1, 1, 1)
             what = "the program has no output: no operation other than `Set row` computes anything"
-            self.refusals.append(Refusal("no-output", what, place, "add an operation, such as `Let y be silu of x.`"))
+            self.refuse("no-output", what, place, "add an operation, such as `Let y be silu of x.`")
         found = [*self.parsed.refusals, *self.refusals]
         if found:
             raise Refused(sorted(found, key=_place))
@@ -73,7 +69,13 @@ class _Checker:
         return Graph(source, leaves, tuple(self.nodes), tuple(self.shows), self.output)
 
     def refuse(self, code: str, what: str, where: Span, next: str, also: tuple[Span, ...] = ()) -> None:
-        self.refusals.append(Refusal(code, what, where, next, also))
+        self.faults += 1
+        self.refusals.append(Refusal(code, brief(what), where, brief(next), also))
+
+    def blame(self, name: str, span: Span) -> None:
+        """An undeclared name is said once, with every place."""
+        self.faults += 1
+        self.undeclared.setdefault(name, []).append(span)
 
     # What the whole program declares and produces, known before the order is checked.
 
@@ -106,10 +108,15 @@ class _Checker:
         fills = tuple(sorted(self.fills.get(name, {}).items()))
         return Leaf(value, declaration.span, fills, name in self.written)
 
-    def say_undeclared(self, name: str, places: list[Span]) -> None:
-        near = suggestion(name, sorted({*self.declared, *self.produced} - {name}))
-        next_ = f"declare it above: `Let {name} be a R by C tensor of Real.`"
-        self.refuse("undeclared-name", f"{name} is not declared{near}", places[0], next_, tuple(places[1:]))
+    def say_undeclared(self) -> None:
+        known = sorted({*self.declared, *self.produced, *self.broken})
+        for number, (name, places) in enumerate(self.undeclared.items(), 1):
+            near = nearest(name, known) if number * len(known) <= SUGGESTIONS else None
+            what = f"{name} is not declared{f'; did you mean {near}?' if near else ''}"
+            next_ = f"declare it above: `Let {name} be a R by C tensor of Real.`"
+            if near:
+                next_ = f"write {near}, or {next_}"
+            self.refuse("undeclared-name", what, places[0], next_, tuple(places[1:]))
 
     # The program in order.
 
@@ -129,12 +136,19 @@ class _Checker:
         if name in self.now:
             return self.now[name]
         if name in self.produced:
-            line = self.parsed.sentences[self.produced[name][0]].span.line
-            what = f"{name} is read above the sentence that produces it (line {line})"
-            self.refuse("read-before-produced", what, span, f"move the sentence that produces {name} above this one")
+            self.too_early(name, self.parsed.sentences[self.produced[name][0]].span.line, span)
         else:
-            self.undeclared.setdefault(name, []).append(span)
+            self.blame(name, span)
         return None
+
+    def too_early(self, name: str, line: int, span: Span) -> None:
+        if line == span.line:
+            what = f"{name} is read by the sentence that produces it first"
+            next_ = f"produce {name} above this sentence, or read another name"
+        else:
+            what = f"{name} is read above the sentence that produces it (line {line})"
+            next_ = f"move the sentence that produces {name} above this one"
+        self.refuse("read-before-produced", what, span, next_)
 
     def fill(self, sentence: Fill) -> None:
         name, place = sentence.variable, sentence.at("V")
@@ -142,9 +156,10 @@ class _Checker:
             return
         if name in self.produced:
             what = f"{name} is produced by an operation, so it takes no initial values"
-            self.refuse("fill-of-produced", what, place, "remove the fill, or fill a declared leaf")
+            next_ = "remove the fill: only a declared tensor that no operation produces takes one"
+            self.refuse("fill-of-produced", what, place, next_)
         elif name not in self.declared:
-            self.undeclared.setdefault(name, []).append(place)
+            self.blame(name, place)
         elif name in self.touched:
             what = f"{name} is filled below a sentence that reads or writes it (line {self.touched[name]})"
             self.refuse("fill-below-use", what, place, "move the fill above every sentence that uses the variable")
@@ -183,7 +198,7 @@ class _Checker:
         self.refuse("row-out-of-range", what, span, "rows count from 0; name one that the table has")
 
     def operation(self, sentence: Operation) -> None:
-        before = len(self.refusals) + sum(map(len, self.undeclared.values()))
+        before = self.faults
         use, op = sentence.op, sentence.op.decl
         operands: dict[str, Operand] = {}
         known = True
@@ -199,7 +214,7 @@ class _Checker:
         self.rows(sentence, operands)
         states = self.states(sentence, operands)
         out_real = self.type_of(op, operands) if known else None
-        good = known and before == len(self.refusals) + sum(map(len, self.undeclared.values()))
+        good = known and before == self.faults
         out = None if op.statement else self.produce(sentence, out_shape if known else None, out_real)
         writes = {hole: self.write(hole, operands) for hole in states}
         if good and (op.statement or out is not None):
@@ -208,15 +223,13 @@ class _Checker:
             self.output = out if out is not None else self.output
 
     def requirements(self, sentence: Operation) -> None:
-        for hole, needed in sentence.op.decl.requires.items():
-            if sentence.op.operands.get(hole) is not None and sentence.op.operands.get(needed) is None:
-                part = next(
-                    " ".join(word.text for word in words)
-                    for _, words in sentence.op.decl.pattern.parts
-                    if any(word.text == needed and word.hole for word in words)
-                )
-                what = f"{sentence.op.name} with {hole} needs the part `{part}` too"
-                self.refuse("part-required", what, sentence.at(hole), f"add `{part}` to the sentence")
+        use = sentence.op
+        for hole, needed in use.decl.requires.items():
+            if use.operands.get(hole) is not None and use.operands.get(needed) is None:
+                part, due = use.decl.pattern.part_of(hole), use.decl.pattern.part_of(needed)
+                what = f"{use.name} with the part `{part}` needs the part `{due}` too"
+                next_ = f"add `{due}`: the sentence is `{use.decl.pattern.text}.`"
+                self.refuse("part-required", what, sentence.at(hole), next_)
 
     def shapes(self, sentence: Operation, operands: Mapping[str, Operand]) -> tuple[Mapping[str, int], Shape | None]:
         op, uses = sentence.op.decl, sentence.op.operands
@@ -231,8 +244,8 @@ class _Checker:
         return solution.sizes, solution.out()
 
     def misfit(self, sentence: Operation, misfit: Misfit) -> None:
-        where = sentence.at(misfit.hole) if misfit.hole and misfit.code != "shapes-do-not-fit" else sentence.span
-        self.refuse(misfit.code, f"{sentence.op.name}: {misfit.what}", where, NEXT[misfit.code])
+        where = sentence.at(misfit.hole) if misfit.hole else sentence.span
+        self.refuse(misfit.code, f"{sentence.op.name}: {misfit.what}", where, misfit.next)
 
     def rows(self, sentence: Operation, operands: Mapping[str, Operand]) -> None:
         """Rows given by a variable are 1 by 1 Int; rows given by a literal lie in their table."""
@@ -254,8 +267,9 @@ class _Checker:
             self.touched.setdefault(name, sentence.span.line)
             state = operands.get(hole)
             if name in self.produced:
-                what = f"{op.name} writes {name}, which an operation produces; a state is a declared leaf"
-                next_ = f"declare a state of its own: `Let {name}_state be a R by C tensor of Real.`"
+                what = f"{op.name} writes {name}, which an operation produces; a state is declared and not produced"
+                size = f"{state.rows} by {state.columns}" if isinstance(state, Value) else "R by C"
+                next_ = f"declare a state of its own: `Let {name}_state be a {size} tensor of Real.`"
                 self.refuse("state-not-a-leaf", what, sentence.at(hole), next_)
             elif isinstance(state, Value) and not state.real and not self.writes_int(op, operands):
                 what = f"{op.name} writes reals into {name}, which is of Int"

@@ -9,7 +9,7 @@ from logos.near import nearest
 from logos.op import Hole, Word
 from logos.refusal import Refusal
 from logos.sentences import HOLE_WORDS
-from logos.source import Span
+from logos.source import Span, brief, printable
 
 _CODES = {
     Hole.TENSOR: "name-expected",
@@ -19,16 +19,33 @@ _CODES = {
     Hole.VALUE: "value-expected",
     Hole.TYPE: "type-expected",
 }
+_NO_SENTENCE = "this is no sentence of the language"
+_SEE = "see `logos ops` for the sentences there are"
+_STARTS = ("Let", "Set", "Show")
+_SIGNS = {"=": "be", "+": "plus", "*": "hadamard", "@": "matmul"}
+"""Words for the signs that other languages write."""
 _LITERALS = {Hole.COUNT: COUNT, Hole.VALUE: VALUE, Hole.INDEX: ROW}
 
 
-def misread(grammar: Grammar, span: Span, words: tuple[str, ...], places: tuple[Span, ...]) -> list[Refusal]:
-    """One refusal for each wrong word where the sentence's pattern is plain, else one for the sentence."""
+def misread(
+    grammar: Grammar, span: Span, words: tuple[str, ...], places: tuple[Span, ...], advise: bool = True
+) -> list[Refusal]:
+    """One refusal for each wrong word where the sentence's pattern is plain, else one for the sentence; with `advise`
+    it names the nearest pattern, which takes milliseconds to find."""
     exact = [rule for rule in grammar.by_length.get(len(words), ()) if _literals_fit(rule, words)]
     if exact:
         rule = min(exact, key=lambda rule: len(_wrong(rule, words)))
         return [_bad_hole(rule, word, words[i], places[i]) for i, word in _wrong(rule, words)]
-    return [_unknown(grammar, span, words, places)]
+    if not words:
+        what = "a period alone is no sentence"
+        return [Refusal("unknown-sentence", what, span, "write a sentence or remove the line")]
+    for word, after, place in zip(words, words[1:], places[1:], strict=False):
+        if word.endswith(".") and after in _STARTS:
+            what = f"a sentence ends before this {after}, in the middle of the line"
+            return [Refusal("unknown-sentence", what, place, "write each sentence in a line of its own")]
+    if advise:
+        return [_unknown(grammar, span, words, places)]
+    return [Refusal("unknown-sentence", _NO_SENTENCE, span, _SEE)]
 
 
 def _literals_fit(rule: Rule, words: tuple[str, ...]) -> bool:
@@ -41,14 +58,12 @@ def _wrong(rule: Rule, words: tuple[str, ...]) -> list[tuple[int, Word]]:
 
 
 def _shown(word: str) -> str:
-    plain = "".join(c if c.isprintable() else "?" for c in word)
-    return plain if len(plain) <= 60 else plain[:57] + "…"
+    return brief(printable(word))
 
 
 def _bad_hole(rule: Rule, word: Word, found: str, place: Span) -> Refusal:
     hole = word.hole
     assert hole is not None
-    pattern = f"the sentence is `{rule.text()}.`"
     if hole in _LITERALS and len(found) > LONGEST_LITERAL and _LITERALS[hole].match(found):
         what = f"this literal has {len(found)} characters; at most {LONGEST_LITERAL} are read"
         return Refusal("literal-too-long", what, place, "write the number shorter")
@@ -57,7 +72,7 @@ def _bad_hole(rule: Rule, word: Word, found: str, place: Span) -> Refusal:
         near = nearest(found, ("Real", "Int"))
         return Refusal("type-expected", what, place, f"write {near}" if near else "write Real or Int")
     what = f"{HOLE_WORDS[hole]} is due here for {word.text}, but {_shown(found)} stands here"
-    return Refusal(_CODES[hole], what, place, f"{pattern[0].upper()}{pattern[1:]}; write {_example(hole, word.text)}")
+    return Refusal(_CODES[hole], what, place, f"the sentence is `{rule.text()}.`; write {_example(hole, word.text)}")
 
 
 def _example(hole: Hole, name: str) -> str:
@@ -72,6 +87,7 @@ def _score(rule: Rule, words: tuple[str, ...]) -> float:
     """How much of a pattern a sentence follows: literals in order count one (or a share where misspelt), holes that
     fit a little, and each word too many or too few costs."""
     literals = [word.text for word in rule.words if word.hole is None]
+    words = tuple(_SIGNS.get(word, word) for word in words)
     matcher = SequenceMatcher(None, literals, words, autojunk=False)
     hits = sum(block.size for block in matcher.get_matching_blocks())
     rest = set(literals) - set(words)
@@ -80,18 +96,14 @@ def _score(rule: Rule, words: tuple[str, ...]) -> float:
 
 
 def _unknown(grammar: Grammar, span: Span, words: tuple[str, ...], places: tuple[Span, ...]) -> Refusal:
-    if not words:
-        return Refusal("unknown-sentence", "a period alone is no sentence", span, "write a sentence or remove the line")
     shortened = words[:40]
     best = max(grammar.rules, key=lambda rule: _score(rule, shortened))
     if _score(best, shortened) < 0.45:
-        what = "this is no sentence of the language"
-        return Refusal("unknown-sentence", what, span, "see `logos ops` for the sentences there are")
+        return Refusal("unknown-sentence", _NO_SENTENCE, span, _SEE)
     literals = {word.text for word in best.words if word.hole is None}
     for word, place in zip(shortened, places, strict=False):
-        near = nearest(word, literals)
-        if word not in grammar.literals and near and near not in words:
-            what = f"this is no sentence of the language: the word {_shown(word)} is unknown; did you mean {near}?"
-            return Refusal("unknown-sentence", what, place, f"The nearest sentence is `{best.text()}.`")
-    what = "this is no sentence of the language"
-    return Refusal("unknown-sentence", what, span, f"The nearest sentence is `{best.text()}.`")
+        near = _SIGNS.get(word) or nearest(word, literals)
+        if word not in grammar.literals and near in literals and near not in words:
+            what = f"{_NO_SENTENCE}: the word {_shown(word)} is unknown; did you mean {near}?"
+            return Refusal("unknown-sentence", what, place, f"the nearest sentence is `{best.text()}.`")
+    return Refusal("unknown-sentence", _NO_SENTENCE, span, f"the nearest sentence is `{best.text()}.`")

@@ -55,6 +55,11 @@ class Pattern:
                 runs.append((bool(optional), words))
         return tuple(runs)
 
+    def part_of(self, hole: str) -> str:
+        """The words of the part that has a hole, such as `with weight W`."""
+        return next(" ".join(word.text for word in words) for _, words in self.parts
+                    if any(word.hole is not None and word.text == hole for word in words))  # fmt: skip
+
     @cached_property
     def variants(self) -> tuple[tuple[Word, ...], ...]:
         choices = [((words, ()) if optional else (words,)) for optional, words in self.parts]

@@ -12,10 +12,12 @@ from logos.misread import misread
 from logos.op import Hole, Op
 from logos.refusal import Refusal, Refused
 from logos.sentences import AnySentence, Broken, Declaration, Fill, Operation, Show, Use
-from logos.source import Source, Span
+from logos.source import Source, Span, brief
 
 LARGEST = 2**48
 """Rows × columns of a tensor stay below this."""
+ADVISED = 200
+"""Below so many refusals a misread sentence is held against every pattern to find the nearest."""
 
 
 @dataclass(frozen=True)
@@ -45,15 +47,15 @@ def parse(source: Source, grammar: Grammar) -> Parsed:
         if not stripped or stripped.startswith("#"):
             continue
         line, has_period = _words(source, number, text)
-        if not has_period:
+        if not has_period and not text.rstrip(" \t").endswith(":"):
             refusals.append(_no_period(line))
         rule = _match(grammar, line.words)
         if rule is not None:
             sentence, faults = _record(rule, line)
+            sentences.append(sentence)
         else:
-            sentence = Broken(_seems_to_make(line.words), span=line.span)
-            faults = misread(grammar, line.span, line.words, line.places) if has_period else []
-        sentences.append(sentence)
+            sentences += [Broken(out, span=line.span) for out in _seems_to_make(line.words)]
+            faults = misread(grammar, line.span, line.words, line.places, advise=len(refusals) < ADVISED)
         refusals.extend(faults)
     return Parsed(source, tuple(sentences), tuple(refusals))
 
@@ -65,9 +67,9 @@ def read_tensor_sentences(source: str, ops: Iterable[Op] | None = None) -> tuple
     Reads the sentences alone, with the core's ops unless others are given; what they mean together is for
     `read_program` to check. Raises `Refused` with every sentence that is none.
     """
-    if ops is None:
-        from logos.ops import OPS as ops
-    parsed = parse(Source("program", source), make_grammar(ops))
+    from logos.ops import OPS
+
+    parsed = parse(Source("program", source), make_grammar(OPS if ops is None else ops))
     if parsed.refusals:
         raise Refused(parsed.refusals)
     return parsed.sentences
@@ -101,10 +103,17 @@ def _match(grammar: Grammar, words: tuple[str, ...]) -> Rule | None:
     return None
 
 
-def _seems_to_make(words: tuple[str, ...]) -> str | None:
-    if len(words) > 2 and words[2] == "be" and fits(Hole.NEW, words[1]):
-        return words[1]
-    return None
+def _seems_to_make(words: tuple[str, ...]) -> list[str | None]:
+    """The names that a misread line would make, so reading them is no further fault; [None] where there are none."""
+    names = [word for i, word in enumerate(words) if fits(Hole.NEW, word) and _made(words, i)]
+    return [*dict.fromkeys(names)] or [None]
+
+
+def _made(words: tuple[str, ...], place: int) -> bool:
+    """Whether the word at a place stands where a sentence names what it makes: after a `Let` or before a `be`."""
+    before, after = words[place - 1] if place else "", words[place + 1] if place + 1 < len(words) else ""
+    first = place < 2 or words[place - 2].endswith(".")
+    return first and (before.lower() == "let" or (after in ("be", "=") and before != "be"))
 
 
 def _record(rule: Rule, line: Line) -> tuple[AnySentence, list[Refusal]]:
@@ -157,7 +166,7 @@ def _operation(rule: Rule, words: Mapping[str, str], span: Span, spans: Mapping[
 def _declaration(words: Mapping[str, str], span: Span, spans: Mapping[str, Span]) -> Made:
     rows, columns = int(words["R"]), int(words["C"])
     if rows * columns >= LARGEST:
-        what = f"{words['V']} would have {rows} by {columns} elements; a tensor has fewer than 2^48"
+        what = f"{brief(words['V'])} would have {rows} by {columns} elements; a tensor has fewer than 2^48"
         fault = Refusal("tensor-too-large", what, spans["R"], "declare fewer rows or columns")
         return Broken(words["V"], span=span), [fault]
     return Declaration(words["V"], rows, columns, words["TYPE"] == "Real", span=span, spans=spans), []
@@ -178,7 +187,7 @@ def _show(words: Mapping[str, str], span: Span, spans: Mapping[str, Span]) -> Ma
     if "P" not in words:
         return Show(words["V"], item, span=span, spans=spans), []
     if not words["P"].isdigit():
-        what = f"a row is due here, counted from 0, but {words['P']} stands here"
+        what = f"a row is due here, counted from 0, but {brief(words['P'])} stands here"
         fault = Refusal("row-expected", what, spans["P"], "write a number of a row, such as 0")
         return Broken(None, span=span), [fault]
     return Show(words["V"], row=int(words["P"]), span=span, spans=spans), []

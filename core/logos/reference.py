@@ -64,7 +64,8 @@ def _evaluate(node: Node, now: Mapping[Value, Array]) -> dict[Value, Array]:
         result = node.op.value(**arguments)
     except ArithmeticError as error:
         what = f"{node.op.name}: {error}"
-        raise refuse("no-value", what, node.span, "look at the operands with `--get`") from None
+        next_ = "look at its operands: end the program above this sentence and run it with `--get`"
+        raise refuse("no-value", what, node.span, next_) from None
     made: dict[Value, Array] = {}
     states = result if node.op.statement else (result[1] if node.op.writes else {})
     if node.out is not None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from logos.source import Place
+from logos.source import Place, printable
 
 _CODE = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\Z")
 
@@ -31,17 +31,17 @@ class Refusal:
             raise ValueError(f"refusal code {self.code!r} is not kebab-case")
 
     def text(self) -> str:
-        """The whole message, several lines without a trailing newline."""
-        head = f"{self.where.label()}: " if self.where is not None else ""
+        """The whole message, several lines without a trailing newline; control characters show as `?`."""
+        head = f"{_one_line(self.where.label())}: " if self.where is not None else ""
         lines = [f"{head}{self.what} [{self.code}]"]
         for place in (self.where, *self.also):
             if place is None:
                 continue
             if place is not self.where:
-                lines.append(f"  also {place.label()}")
+                lines.append(f"  also {_one_line(place.label())}")
             lines += [f"    {line}" for line in place.excerpt()]
         lines.append(f"  next: {self.next}")
-        return "\n".join(lines)
+        return "\n".join(printable(line) for line in "\n".join(lines).split("\n"))
 
     def record(self) -> dict[str, object]:
         """The message as data, for `--json`."""
@@ -52,6 +52,11 @@ class Refusal:
             "also": [place.label() for place in self.also],
             "next": self.next,
         }
+
+
+def _one_line(label: str) -> str:
+    """A file's name may hold line ends; a message's first line may not."""
+    return label.replace("\n", "?")
 
 
 class Refused(Exception):

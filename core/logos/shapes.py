@@ -12,10 +12,11 @@ Shape = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """Why a rule does not hold. `code` is the refusal's; `hole` is where to point, None for the sentence."""
+    """Why a rule does not hold: a refusal's `code`, `what` and `next`; `hole` is where to point, None the sentence."""
 
     code: str
     what: str
+    next: str
     hole: str | None = None
 
 
@@ -58,92 +59,124 @@ def solve(
 
     `names` are the operands' variables by hole, for messages; a shape of None is unknown and fits everything.
     """
-    present = {*names, *counts}
-    solutions = [_solve(rule, names, shapes, counts) for rule in rules_for(op, present)]
-    for solution in solutions:
+    rules = rules_for(op, {*names, *counts})
+    solutions = []
+    for rule in rules:
+        solution = _Solving(rule, names, shapes, counts).run()
         if not solution.misfits:
             return solution
+        solutions.append(solution)
     if len(solutions) > 1:
-        expected = " or ".join(solution.rule.text for solution in solutions)
-        misfit = _shapes_misfit(expected, names, shapes)
-        return Solution(solutions[0].rule, {}, (misfit,))
+        misfit = _shapes_misfit(rules, names, shapes)
+        return Solution(rules[0], {}, (misfit,))
     return solutions[0]
 
 
-def _solve(
-    rule: Shapes, names: Mapping[str, str], shapes: Mapping[str, Shape | None], counts: Mapping[str, int]
-) -> Solution:
-    sizes = dict(counts)
-    dimensions = []
-    for hole, dims in rule.operands.items():
-        shape = shapes.get(hole)
-        if shape is not None:
-            dimensions += [(hole, axis, dims[axis], shape[axis]) for axis in (0, 1)]
-    misfits = _settle(dimensions, sizes, names)
-    wrong = [misfit.what for misfit in misfits if misfit.code == "shapes-do-not-fit"]
-    if wrong:
-        whole = _shapes_misfit(rule.text, names, shapes)
-        misfits = [Misfit(whole.code, f"{whole.what}, where {wrong[0]}")]
-    if not misfits:
-        misfits = [*_divisions(rule, sizes), *_limits(rule, sizes, counts)]
-    return Solution(rule, sizes, tuple(misfits))
+@dataclass(frozen=True)
+class _Solving:
+    """One rule held against one sentence."""
+
+    rule: Shapes
+    names: Mapping[str, str]
+    shapes: Mapping[str, Shape | None]
+    counts: Mapping[str, int]
+
+    def run(self) -> Solution:
+        sizes = dict(self.counts)
+        # Counts that contradict each other make every shape that follows from them wrong: they are all there is to say.
+        misfits = self.divisions(sizes)
+        if not misfits:
+            misfits = [*self.limits(sizes), *self.settle(sizes)]
+        if not misfits:
+            misfits = [*self.divisions(sizes), *self.limits(sizes)]
+        return Solution(self.rule, sizes, tuple(misfits))
+
+    def dimensions(self) -> list[tuple[str, int, str, int]]:
+        """(hole, axis, dimension, size) for every operand of known shape."""
+        found = []
+        for hole, dims in self.rule.operands.items():
+            shape = self.shapes.get(hole)
+            if shape is not None:
+                found += [(hole, axis, dims[axis], shape[axis]) for axis in (0, 1)]
+        return found
+
+    def settle(self, sizes: dict[str, int]) -> list[Misfit]:
+        """Fixes symbols one unknown at a time, until no dimension tells a new one."""
+        waiting = self.dimensions()
+        undivided: dict[str, Misfit] = {}
+        while True:
+            later = []
+            for hole, axis, dimension, size in waiting:
+                number, symbols = factors(dimension)
+                unknown = [symbol for symbol in symbols if symbol not in sizes]
+                for symbol in symbols:
+                    number *= sizes.get(symbol, 1)
+                if len(unknown) > 1:
+                    later.append((hole, axis, dimension, size))
+                elif not unknown:
+                    if number != size:
+                        where = f": {self.names[hole]} has {_counted(size, axis)}, not {_valued(dimension, number)}"
+                        return [_shapes_misfit((self.rule,), self.names, self.shapes, where)]
+                elif size % number:
+                    known = "*".join(part for part in dimension.split("*") if part != unknown[0])
+                    undivided.setdefault(known, self.undivided(known, number, hole, axis, size))
+                else:
+                    sizes[unknown[0]] = size // number
+            if undivided or len(later) == len(waiting):
+                return list(undivided.values())
+            waiting = later
+
+    def undivided(self, known: str, number: int, hole: str, axis: int, size: int) -> Misfit:
+        what = f"{_valued(known, number)} does not divide the {_counted(size, axis)} of {self.names[hole]}"
+        count = known if known in self.counts else None
+        next_ = f"change {count or known}, or the shape of {self.names[hole]}, so that it divides"
+        return Misfit("does-not-divide", what, next_, count or hole)
+
+    def divisions(self, sizes: Mapping[str, int]) -> list[Misfit]:
+        found = []
+        for part, whole in self.rule.divides:
+            if part in sizes and whole in sizes and sizes[whole] % sizes[part]:
+                what = f"{part} = {sizes[part]} does not divide {whole} = {sizes[whole]}"
+                next_ = f"change {part} or {whole} so that it divides"
+                found.append(Misfit("does-not-divide", what, next_, part if part in self.counts else None))
+        return found
+
+    def limits(self, sizes: Mapping[str, int]) -> list[Misfit]:
+        found = []
+        for low, high in self.rule.most:
+            a, b = evaluate(low, sizes), evaluate(high, sizes)
+            if a is not None and b is not None and a > b:
+                what = f"{low} = {a} is more than {high} = {b}"
+                if low not in self.counts:
+                    what += f"; expected {_expected(self.rule, self.names)}"
+                next_ = f"make {low} smaller, or {high} larger"
+                found.append(Misfit("more-than-there-are", what, next_, low if low in self.counts else None))
+        return found
 
 
-def _settle(
-    dimensions: list[tuple[str, int, str, int]], sizes: dict[str, int], names: Mapping[str, str]
-) -> list[Misfit]:
-    """Fixes symbols one unknown at a time, until no dimension tells a new one."""
-    waiting, misfits = list(dimensions), []
-    while True:
-        later = []
-        for hole, axis, dimension, size in waiting:
-            axis_name = ("rows", "columns")[axis]
-            number, symbols = factors(dimension)
-            unknown = [symbol for symbol in symbols if symbol not in sizes]
-            for symbol in symbols:
-                number *= sizes.get(symbol, 1)
-            if len(unknown) > 1:
-                later.append((hole, axis, dimension, size))
-            elif not unknown:
-                if number != size:
-                    due = dimension if dimension == str(number) else f"{dimension} = {number}"
-                    what = f"{names[hole]} has {size} {axis_name} and {due} is due"
-                    misfits.append(Misfit("shapes-do-not-fit", what, hole))
-            elif size % number:
-                factor = dimension.replace(f"*{unknown[0]}", "").replace(f"{unknown[0]}*", "")
-                label = factor if factor == str(number) else f"{factor} = {number}"
-                what = f"{label} does not divide the {size} {axis_name} of {names[hole]}"
-                misfits.append(Misfit("does-not-divide", what, hole))
-            else:
-                sizes[unknown[0]] = size // number
-        if misfits or len(later) == len(waiting):
-            return misfits
-        waiting = later
+def _valued(dimension: str, number: int) -> str:
+    return dimension if dimension == str(number) else f"{dimension} = {number}"
 
 
-def _divisions(rule: Shapes, sizes: Mapping[str, int]) -> list[Misfit]:
-    found = []
-    for part, whole in rule.divides:
-        if part in sizes and whole in sizes and sizes[whole] % sizes[part]:
-            what = f"{part} = {sizes[part]} does not divide {whole} = {sizes[whole]}"
-            found.append(Misfit("does-not-divide", what, part))
-    return found
+def _counted(size: int, axis: int) -> str:
+    return f"{size} {('row', 'column')[axis]}{'' if size == 1 else 's'}"
 
 
-def _limits(rule: Shapes, sizes: Mapping[str, int], counts: Mapping[str, int]) -> list[Misfit]:
-    found = []
-    for low, high in rule.most:
-        a, b = evaluate(low, sizes), evaluate(high, sizes)
-        if a is not None and b is not None and a > b:
-            what = f"{low} = {a} is more than {high} = {b}"
-            found.append(Misfit("more-than-there-are", what, low if low in counts else None))
-    return found
+def _expected(rule: Shapes, names: Mapping[str, str]) -> str:
+    """The rule's text, of the operands that the sentence has."""
+    here = [(hole, *dimensions) for hole, dimensions in rule.operands.items() if hole in names]
+    operands = ", ".join(f"{hole} ({rows}, {columns})" for hole, rows, columns in here)
+    return operands if rule.out is None else f"{operands} -> ({rule.out[0]}, {rule.out[1]})"
 
 
-def _shapes_misfit(expected: str, names: Mapping[str, str], shapes: Mapping[str, Shape | None]) -> Misfit:
+def _shapes_misfit(
+    rules: Iterable[Shapes], names: Mapping[str, str], shapes: Mapping[str, Shape | None], where: str = ""
+) -> Misfit:
     said = []
     for hole, name in names.items():
         shape = shapes.get(hole)
         if shape is not None:
-            said.append(f"{hole} {name} is {shape[0]} by {shape[1]}")
-    return Misfit("shapes-do-not-fit", f"the shapes do not fit: {', '.join(said)}; expected {expected}")
+            said.append(f"{name} ({hole}) is {shape[0]} by {shape[1]}")
+    expected = " or ".join(_expected(rule, names) for rule in rules)
+    what = f"the shapes do not fit: {', '.join(said)}; expected {expected}{where}"
+    return Misfit("shapes-do-not-fit", what, "change an operand or its declaration so that the shapes fit")

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import unicodedata
 from dataclasses import dataclass, field
 from typing import Protocol
+
+_LONG_WORD = re.compile(r"\S{81,}")
 
 
 class Place(Protocol):
@@ -20,6 +24,16 @@ class Place(Protocol):
         ...
 
 
+def printable(text: str) -> str:
+    """The text with `?` for every character that a terminal would act on or not show (tabs stay)."""
+    return text if text.isprintable() else "".join(c if c.isprintable() or c == "\t" else "?" for c in text)
+
+
+def brief(text: str) -> str:
+    """The text with every very long word cut: a name may have 10^5 characters, a message may not."""
+    return _LONG_WORD.sub(lambda word: f"{word.group()[:57]}…", text)
+
+
 @dataclass(frozen=True, slots=True)
 class Spot:
     """A place with a label alone: a file, a key, a tensor in a file."""
@@ -31,6 +45,13 @@ class Spot:
 
     def excerpt(self) -> tuple[str, ...]:
         return ()
+
+
+def _cells(character: str) -> int:
+    """How many columns of a terminal a character takes."""
+    if unicodedata.combining(character):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 @dataclass(frozen=True)
@@ -72,15 +93,15 @@ class Span:
 
     def excerpt(self) -> tuple[str, ...]:
         """The line and the carets below it. A long line is cut around the carets; control characters show as `?`."""
-        line = "".join(c if c.isprintable() or c == "\t" else "?" for c in self.source.lines[self.line - 1])
+        line = printable(self.source.lines[self.line - 1])
         start, length = self.column - 1, max(self.length, 1)
         left = max(0, start - 60) if len(line) > 100 else 0
         right = left + 100
         shown = line[left:right]
         dots = "…" if left else ""
         tail = "…" if right < len(line) else ""
-        pad = "".join("\t" if c == "\t" else " " for c in line[left:start])
-        carets = "^" * max(1, min(length, right - start))
+        pad = "".join("\t" if c == "\t" else " " * _cells(c) for c in line[left:start])
+        carets = "^" * max(1, sum(map(_cells, line[start : min(start + length, right)])))
         return f"{dots}{shown}{tail}", f"{' ' * len(dots)}{pad}{carets}"
 
 
