@@ -219,7 +219,8 @@ def test_table_lists_the_operators_that_the_exported_helper_uses(helper: str, op
     used: set[str] = set()
     for case in CASES.values():
         if case.helper == helper:
-            used |= exported_operators(Alone(case, variant(operators)), tensors(case.arrays, torch.float32))
+            for dtype in (torch.float32, torch.bfloat16):
+                used |= exported_operators(Alone(case, variant(operators)), tensors(case.arrays, dtype))
     assert used == set(spelling.operators_of(helper, operators))
 
 

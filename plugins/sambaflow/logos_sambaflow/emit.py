@@ -24,8 +24,9 @@ def model_text(layout: Layout) -> str:
     """model.py, read back and counted against the graph."""
     written = statements(layout)
     names, graph = layout.names, layout.graph
-    arguments = [names[leaf.name] for leaf in layout.leaves(Role.INPUT, Role.STATE)]
-    results = [names[name] for name in (*layout.outputs, *(leaf.name for leaf in layout.leaves(Role.STATE)))]
+    states = [names[leaf.name] for leaf in layout.leaves(Role.STATE)]
+    arguments = [*(names[leaf.name] for leaf in layout.leaves(Role.INPUT)), *states]
+    results = [*(names[name] for name in layout.outputs), *states]
     pool = helpers(layout.options.operators)
     used = closure((statement.helper.name for statement in written), pool)
     made = Template(text("module.py.in")).substitute(
@@ -40,7 +41,7 @@ def model_text(layout: Layout) -> str:
         outputs=_tuple(map(quoted, layout.outputs)),
         dtype=layout.options.dtype,
         helpers="\n\n\n".join(part.source for part in used),
-        constants="\n".join(_constant_lines(layout, written)),
+        constants="".join(f"{line}\n" for line in _constant_lines(layout, written)),
         parameters=", ".join(["self", *arguments]),
         arguments=", ".join(arguments) or "nothing",
         results=", ".join(results),

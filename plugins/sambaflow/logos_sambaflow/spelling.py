@@ -83,7 +83,7 @@ _LISTED: Mapping[str, str] = MappingProxyType(
         "set_row": "sub minimum neg add cast mul",
         "causal_conv": "split cat mul sum",
         "decay": "add softplus mul exp",
-        "gated_delta": "reshape cat mul matmul sub add transpose div sum rsqrt silu",
+        "gated_delta": "cast reshape cat mul matmul sub add transpose div sum rsqrt silu",
     }
 )
 _PLAIN: Mapping[str, str] = MappingProxyType(

@@ -94,8 +94,10 @@ def named(values):
 
 def run_values(args):
     """The token ids and every input's value."""
-    tokens = parsed_tokens(PROGRAM, args.tokens)
     settings = dict(parsed_setting(PROGRAM, text) for text in args.set)
+    tokens = parsed_tokens(PROGRAM, args.tokens, settings)
+    if tokens and PROGRAM.leaves["tok"].role != "input":
+        raise ArtifactError("tok is a " + PROGRAM.leaves["tok"].role + " of the module, which is not fed on the device")
     return tokens, input_values(PROGRAM, args.weights, settings, tokens)
 
 

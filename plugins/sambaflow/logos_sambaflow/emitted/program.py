@@ -80,7 +80,7 @@ def parsed_arguments(program: Program, argv: Sequence[str]) -> argparse.Namespac
 
 def run(program: Program, arguments: argparse.Namespace) -> None:
     given = dict(parsed_setting(program, text) for text in arguments.set)
-    tokens = parsed_tokens(program, arguments.tokens)
+    tokens = parsed_tokens(program, arguments.tokens, given)
     wanted = [name for name in arguments.get.split(",") if name]
     dtype = TORCH_DTYPES[arguments.dtype]
     inputs = input_values(program, arguments.weights, given, tokens)
@@ -121,15 +121,26 @@ def parsed_setting(program: Program, text: str) -> tuple[str, Any]:
         raise ArtifactError(f"--set {name}: a number, a nested list or @file.npy is due ({error})") from None
 
 
-def parsed_tokens(program: Program, text: str | None) -> list[int]:
+def parsed_tokens(program: Program, text: str | None, given: Iterable[str]) -> list[int]:
+    """The token ids of `--tokens`, none without it; what they feed takes no other value."""
     if text is None:
         return []
-    if not is_number(program.leaves.get("tok")):
+    fed = fed_by_tokens(program)
+    if "tok" not in fed:
         raise ArtifactError("tokens are fed to an input named tok, 1 by 1 of Int; the program has none")
+    for name in fed:
+        if name in given:
+            raise ArtifactError(f"--tokens feeds {name} at every step; it takes no value")
     try:
         return [int(token) for token in text.split(",") if token.strip()]
     except ValueError:
         raise ArtifactError(f"--tokens {text}: whole numbers separated by commas are due") from None
+
+
+def fed_by_tokens(program: Program) -> list[str]:
+    """`tok`, and `pos`, which takes the step's number, where the program has them, 1 by 1 of Int."""
+    leaves = ((name, program.leaves.get(name)) for name in ("tok", "pos"))
+    return [name for name, leaf in leaves if leaf and leaf.role != "state" and leaf.shape == (1, 1) and leaf.whole]
 
 
 def input_values(
@@ -138,7 +149,7 @@ def input_values(
     """Every input's value: `--set`, else a file of the folder; `tok` and `pos` are 0 where steps feed them. One error
     lists every weight and input that is missing."""
     found = find_values(directory, program.leaves)
-    fed = [name for name in ("tok", "pos") if (tokens or name == "pos") and is_number(program.leaves.get(name))]
+    fed = [name for name in fed_by_tokens(program) if tokens or name == "pos"]
     missing = missing_values(program.leaves, program.fills, {**found, **given, **dict.fromkeys(fed)})
     if missing:
         raise ArtifactError(f"missing: {', '.join(missing)}; give --weights with a folder that holds them, or --set")
@@ -153,11 +164,6 @@ def input_values(
     return values
 
 
-def is_number(leaf: Leaf | None) -> bool:
-    """Whether a leaf is one whole number that comes from outside."""
-    return leaf is not None and leaf.role == "input" and leaf.shape == (1, 1) and leaf.whole
-
-
 def step_inputs(
     program: Program,
     module: Any,
@@ -169,10 +175,13 @@ def step_inputs(
 ) -> list[Tensor]:
     """The inputs of a step as forward takes them, after every row number was found in the table that it indexes."""
     now = dict(inputs)
-    if tokens:
-        now["tok"] = torch.tensor([[tokens[step]]])
-        if is_number(program.leaves.get("pos")):
-            now["pos"] = torch.tensor([[step]])
+    for name in fed_by_tokens(program) if tokens else ():
+        number = torch.tensor([[tokens[step] if name == "tok" else step]])
+        if program.leaves[name].role == "input":
+            now[name] = number
+        else:
+            value = held_as(name, program.leaves[name], number, dtype)
+            setattr(module, program.python_name(name), torch.nn.Parameter(value, requires_grad=False))
     known = {**now, **dict(zip(program.of_role("state"), states))}
     for name, table, rows in program.checks:
         row = int(known[name] if name in known else getattr(module, program.python_name(name)))

@@ -184,6 +184,15 @@ def decay(AR: Tensor, DT: Tensor, AL: Tensor) -> Tensor:
     return torch.exp(AL * F.softplus(AR + DT, threshold=40.0))
 
 
+def widened(X: Tensor) -> Tensor:
+    # bfloat16 goes on in float32; decided by the dtype, so a float32 trace holds no cast.
+    return X.float() if X.dtype == torch.bfloat16 else X
+
+
+def as_dtype_of(X: Tensor, LIKE: Tensor) -> Tensor:
+    return X if X.dtype == LIKE.dtype else X.to(LIKE.dtype)
+
+
 def gated_delta(
     Q: Tensor,
     K: Tensor,
@@ -198,15 +207,16 @@ def gated_delta(
     HK: int,
     S_columns: int,
 ) -> tuple[Tensor, Tensor]:
-    # Value head h uses key head h mod HK: the key heads repeat as a whole. Returns (out, S).
+    # Value head h uses key head h mod HK: the key heads repeat as a whole. Returns (out, S). The rule subtracts what
+    # the memory already holds, so each rounding in bfloat16 would count many times over.
     width = S_columns
-    q = torch.cat([Q.reshape(HK, width)] * (HV // HK), dim=0).reshape(HV, width, 1)
-    k = torch.cat([K.reshape(HK, width)] * (HV // HK), dim=0).reshape(HV, width, 1)
-    alpha = A.reshape(HV, 1, 1)
-    s = S.reshape(HV, width, width)
-    error = V.reshape(HV, width, 1) - alpha * torch.matmul(s, k)
-    new = alpha * s + torch.matmul(B.reshape(HV, 1, 1) * error, k.transpose(1, 2))
+    q = torch.cat([widened(Q).reshape(HK, width)] * (HV // HK), dim=0).reshape(HV, width, 1)
+    k = torch.cat([widened(K).reshape(HK, width)] * (HV // HK), dim=0).reshape(HV, width, 1)
+    alpha = widened(A).reshape(HV, 1, 1)
+    s = widened(S).reshape(HV, width, width)
+    error = widened(V).reshape(HV, width, 1) - alpha * torch.matmul(s, k)
+    new = alpha * s + torch.matmul(widened(B).reshape(HV, 1, 1) * error, k.transpose(1, 2))
     o = (torch.matmul(new, q) / math.sqrt(width)).reshape(HV, width)
     o = o * torch.rsqrt((o * o).sum(dim=-1, keepdim=True) / width + EPS)
-    out = GN * o * F.silu(Z.reshape(HV, width))
-    return out.reshape(1, HV * width), new.reshape(HV * width, width)
+    out = widened(GN) * o * F.silu(widened(Z).reshape(HV, width))
+    return as_dtype_of(out.reshape(1, HV * width), V), as_dtype_of(new.reshape(HV * width, width), S)
