@@ -21,7 +21,7 @@ from logos.cli.common import (
     tokens_option,
     verbose_option,
 )
-from logos.cli.main import BEYOND_BOUND
+from logos.cli.main import BEYOND_BOUND, DONE
 from logos.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def command(
     with progress("reference machine", quiet) as update:
         record = run_steps(Machine(graph, values), taps, tokens, progress=update)
     reference = {name: record.stacked(name) for name in taps}
-    passed = True
+    beyond = count = 0
     with tempfile.TemporaryDirectory(prefix="logos-verify-") as scratch:
         artifact = Path(scratch)
         if against is None:
@@ -94,8 +94,11 @@ def command(
                 found = _run(target, job, values, artifact, tokens, taps, kind)
             verdicts = judge(graph, kind, reference, found)
             _print(verdicts, target.name, kind, as_json)
-            passed = passed and all(verdict.holds for verdict in verdicts)
-    return 0 if passed else BEYOND_BOUND
+            beyond += sum(not verdict.holds for verdict in verdicts)
+            count += len(verdicts)
+    if not as_json:
+        click.echo(f"{beyond} of {count} comparisons beyond their bounds" if beyond else f"all {count} comparisons hold")
+    return BEYOND_BOUND if beyond else DONE
 
 
 def _dtypes(job: Job) -> tuple[str, ...]:
