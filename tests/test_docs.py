@@ -1,0 +1,155 @@
+"""The pages say what is so: their commands print what they show, and nothing that exists goes unsaid."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+import pytest
+
+from logos import Op, Target
+from logos.check import read_program
+from logos.cli.main import COMMANDS, cli
+from logos.grammar import make_grammar
+from logos.ops import OPS
+from logos.source import read_source
+
+ROOT = Path(__file__).parents[1]
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+EXAMPLES = sorted(ROOT.glob("examples/*/*.lg"))
+
+STAND_INS = {"make build": "logos build"}
+"""What the tests run for a command that would install: the step of the Makefile that prints."""
+
+
+@dataclass
+class Command:
+    """A command of a `console` block, its lines of input included, and the lines that it prints."""
+
+    line: int
+    text: str
+    printed: list[str] = field(default_factory=list)
+
+
+def commands(page: Path) -> Iterator[Command]:
+    """`$` begins a command, `>` goes on with it; what follows is printed."""
+    inside, command = False, None
+    for number, line in enumerate(page.read_text("utf-8").splitlines(), 1):
+        if line.startswith("```"):
+            if command is not None:
+                yield command
+            inside, command = line == "```console", None
+        elif inside and line.startswith("$ "):
+            if command is not None:
+                yield command
+            command = Command(number, line[2:])
+        elif inside and command is not None and not command.printed and re.match(r">( |$)", line):
+            command.text += "\n" + line[2:]
+        elif inside and command is not None:
+            command.printed.append(line)
+
+
+def as_pattern(lines: list[str]) -> re.Pattern[str]:
+    """`…` alone on a line stands for any lines, within a line for any characters."""
+    parts = []
+    for line in lines:
+        if line.strip() == "…":
+            parts.append(r"(?:.*\n)*?")
+        else:
+            parts.append(".*?".join(map(re.escape, line.split("…"))) + r"\n")
+    return re.compile("".join(parts))
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of what a page's commands use, with a blank in its path."""
+    folder = tmp_path / "a checkout"
+    folder.mkdir()
+    shutil.copy(ROOT / "logos.toml", folder)
+    shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("build"))
+    oracle = Path("tests/oracles/llama-tiny-untied")
+    shutil.copytree(ROOT / oracle, folder / oracle)
+    return folder
+
+
+def runnable(page: Path) -> bool:
+    return next(commands(page), None) is not None
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if runnable(page)], ids=lambda page: page.name)
+def test_a_page_s_commands_print_what_it_shows(page: Path, checkout: Path) -> None:
+    path = os.pathsep.join([os.fspath(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "COLUMNS": "100", "PYTHONWARNINGS": "error"}
+    for command in commands(page):
+        ran = subprocess.run(
+            STAND_INS.get(command.text, command.text),
+            shell=True,
+            cwd=checkout,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            encoding="utf-8",
+        )
+        shown = "\n".join(command.printed)
+        message = f"{page.name}:{command.line}: {command.text}\nshows:\n{shown}\nprints:\n{ran.stdout}"
+        assert as_pattern(command.printed).fullmatch(ran.stdout), message
+
+
+def test_the_page_of_the_language_has_the_table_that_the_declarations_make() -> None:
+    specification = importlib.util.spec_from_file_location("op_table", ROOT / "docs/op_table.py")
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    page = (ROOT / "docs/language.md").read_text("utf-8")
+    assert page == module.page_with(module.table()), "run: python docs/op_table.py --write"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_and_option_is_on_the_page_of_the_command_line(name: str) -> None:
+    sections = re.split(r"^## ", (ROOT / "docs/cli.md").read_text("utf-8"), flags=re.MULTILINE)
+    (section,) = [section for section in sections if section.split("\n")[0] == f"logos {name}"]
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    options = [option for option in command.params if isinstance(option, click.Option)]
+    assert [option.opts for option in options if not any(f"`{flag}" in section for flag in option.opts)] == []
+
+
+def test_links_between_the_pages_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text("utf-8")):
+            assert "://" in target or (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_plugin_of_the_page_is_a_target() -> None:
+    page = (ROOT / "docs/plugins.md").read_text("utf-8")
+    (text,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    module = types.ModuleType("tally")
+    sys.modules["tally"] = module
+    try:
+        exec(compile(text, "tally.py", "exec"), module.__dict__)
+        (target,) = module.logos_targets()
+    finally:
+        del sys.modules["tally"]
+    assert isinstance(target, Target)
+    graph = read_program(read_source(EXAMPLES[0].parents[1] / "first/first.lg"), make_grammar(OPS))
+    job = types.SimpleNamespace(graph=graph, options=target.options(title="counts"))
+    assert list(target.refusals(job)) == []
+    (artifact,) = target.emit(job)
+    assert artifact.text == "counts\nmatmul: 1\nplus: 1\n"
+
+
+def test_the_examples_use_every_op_but_moe() -> None:
+    grammar = make_grammar(OPS)
+    used = {node.op for example in EXAMPLES for node in read_program(read_source(example), grammar).nodes}
+    assert {op.name for op in OPS} - {op.name for op in used if isinstance(op, Op)} == {"moe"}
