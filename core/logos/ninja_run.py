@@ -17,6 +17,7 @@ from logos.source import Spot
 PROGRESS_TERMINAL = "LOGOS_PROGRESS_TERMINAL"
 """The environment variable by which a step that ninja started finds the terminal to show its progress on."""
 
+_INTERRUPTED = 130
 _MARK = "\x1f"
 _STATUS = re.compile(rf"{_MARK}(\d+)/(\d+) (.*)")
 _FAILED = re.compile(r"FAILED: \[code=(\d+)\] ")
@@ -74,11 +75,17 @@ def run_ninja(folder: Path, jobs: int | None, listener: Callable[[Progress], Non
     """
     command = [find_ninja(), "-C", os.fspath(folder), "-k", "0", *(["-j", str(jobs)] if jobs is not None else [])]
     environment = {**os.environ, **terminal(), "NINJA_STATUS": f"{_MARK}%f/%t "}
-    # Leaving the block waits for ninja: an interrupt reaches it too, and it stops its own commands first.
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, stdin=subprocess.DEVNULL) as process:
         assert process.stdout is not None
         lines = (line.decode("utf-8", "replace").rstrip("\r\n") for line in process.stdout)
-        steps, failures, rest = read_output(lines, listener)
+        try:
+            steps, failures, rest = read_output(lines, listener)
+        except KeyboardInterrupt:
+            # It reaches ninja too, which stops its commands and removes what they left half done.
+            process.wait()
+            raise
+    if process.returncode == _INTERRUPTED:
+        raise KeyboardInterrupt
     return Outcome(process.returncode, steps, failures, rest)
 
 

@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from logos.graph import Graph
-from logos.hookspecs import (
+from logos import (
     API,
     Artifact,
     AuthorOptions,
+    Checkpoint,
     Edge,
+    Graph,
+    Header,
     Inputs,
     Job,
+    Refusal,
+    Role,
     Rule,
+    Spot,
     Steps,
+    TensorView,
+    View,
     WeightEntry,
     WeightFile,
     hookimpl,
+    refuse,
 )
-from logos.ops import OPS
-from logos.refusal import Refusal, refuse
-from logos.source import Spot
-from logos.weights.binding import Role
-from logos.weights.checkpoint import Checkpoint, Header
-from logos.weights.views import TensorView, View
+
+SPELLED = ("matmul", "plus", "silu", "rmsnorm", "rope", "embedding", "set row", "attention", "swiglu", "argmax")
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,7 @@ class ToyOptions:
 
     style: Literal["plain", "fancy"] = "plain"
     weights: Literal["none", "safetensors", "raw"] = "none"
-    tool: Literal["none", "copy", "fail"] = "none"
+    tool: Literal["none", "copy", "fail", "slow"] = "none"
     path: str = "notes/counts.txt"
     words: tuple[str, ...] = ()
     loud: bool = False
@@ -45,7 +50,7 @@ class ToyOptions:
 class ToyTarget:
     name: str = "toy"
     api: int = API
-    spells: frozenset[str] = frozenset(op.name for op in OPS if op.name != "moe")
+    spells: frozenset[str] = frozenset(SPELLED)
     fuses: tuple[str, ...] = ("glue",)
     stores: tuple[str, ...] = ("float32",)
     options: type[Any] = ToyOptions
@@ -56,6 +61,8 @@ class ToyTarget:
 
     def emit(self, job: Job) -> Sequence[Artifact]:
         options = job.options
+        if "crash" in options.words and "NINJA_STATUS" in os.environ:
+            raise RuntimeError("the toy broke")
         lines = [f"{node.line}: {node.op.name}" for node in job.graph.nodes]
         said = [options.style, str(options.loud), *options.words, *(f"held {step}" for step in options.hold)]
         text = "\n".join([*lines, *said, ""])
@@ -69,8 +76,13 @@ class ToyTarget:
         files = () if options.weights == "none" else (WeightFile(path, entries, options.weights),)
         copy = Rule("copy", "cp $in $out", "")
         fail = Rule("fail", "echo 'toy tool: line 3: it broke' >&2; exit 7", "")
-        edges = {"copy": (Edge("copy", ("copy.txt",), ("program.txt",)),), "fail": (Edge("fail", ("no.txt",), ()),)}
-        return Steps(files, (copy, fail), edges.get(options.tool, ()))
+        slow = Rule("slow", "echo half > $out; sleep 60", "")
+        edges = {
+            "copy": (Edge("copy", ("copy.txt",), ("program.txt",)),),
+            "fail": (Edge("fail", ("no.txt",), ()),),
+            "slow": (Edge("slow", ("slow.txt",), ()),),
+        }
+        return Steps(files, (copy, fail, slow), edges.get(options.tool, ()))
 
     def run(self, job: Job, inputs: Inputs) -> Mapping[str, Any]:
         raise refuse("toy-run", "the toy runs nothing", Spot("toy"), "run the program on the reference machine")

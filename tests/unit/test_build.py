@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -226,6 +230,49 @@ def test_a_step_s_refusal_is_shown_as_it_is_and_the_build_is_refused(toy: Toy) -
     assert ran.code == 1
     assert "[unwritable-file]\n  next: free space" in ran.err
     assert "by hand" not in ran.err
+
+
+def test_a_step_that_crashes_keeps_its_traceback(toy: Toy) -> None:
+    ran = toy.build("p.lg", "--target", "toy", "--family", "toy", "-D", "words=crash")
+    assert ran.code == 3
+    assert "Traceback (most recent call last)" in ran.err
+    assert "RuntimeError: the toy broke\nemit p for toy failed with exit code 1\n  by hand: " in ran.err
+
+
+def test_every_failure_of_a_run_is_shown(toy: Toy) -> None:
+    for name in ("a", "b"):
+        text = f'[project]\nname = "{name}"\nprogram = "../p.lg"\nfamily = "toy"\n[target.toy]\ntool = "fail"\n'
+        toy.write(f"{name}/logos.toml", text)
+    ran = toy.build("a", "b", "--out", "made")
+    assert ran.code == 3
+    assert ran.err.count("toy tool: line 3: it broke\n") == 2
+    for name in ("a", "b"):
+        assert f"fail no.txt of {name} for toy failed with exit code 7\n" in ran.err
+
+
+def test_an_interrupt_stops_the_tools_and_leaves_nothing_half_done(toy: Toy) -> None:
+    command = [sys.executable, "-m", "logos", "build", "p.lg", "--target", "toy", "--family", "toy", "-D", "tool=slow"]
+    half = toy.folder / "build/p/toy/slow.txt"
+    with subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True, text=True) as process:
+        deadline = time.monotonic() + 30
+        while not half.exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert half.exists()
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert err.splitlines()[-1] == "interrupted"
+    assert not half.exists()
+
+
+def test_no_ninja_is_refused_with_how_to_install_it(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    import ninja
+
+    monkeypatch.setattr(ninja, "BIN_DIR", str(toy.folder))
+    monkeypatch.setenv("PATH", str(toy.folder))
+    ran = toy.build("p.lg", "--target", "toy", "--family", "toy")
+    assert ran.code == 1
+    assert ran.err == "ninja: ninja is not installed [no-ninja]\n  next: install it: pip install ninja\n"
 
 
 def test_a_path_out_of_the_artifact_s_folder_is_refused(toy: Toy) -> None:
