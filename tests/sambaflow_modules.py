@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import itertools
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -87,7 +88,7 @@ def stepped(made: Emitted, values: Mapping[str, Array], dtype: str) -> dict[str,
     }
 
 
-def reference(made: Emitted, values: Mapping[str, Array], names: Mapping[str, Any]) -> dict[str, Array]:
+def reference(made: Emitted, values: Mapping[str, Array], names: Iterable[str]) -> dict[str, Array]:
     """The same variables after one step of the reference machine."""
     made_values = Machine(made.job.graph, values).step()
     newest = made.job.graph.newest()
@@ -103,3 +104,12 @@ def rounded(values: Mapping[str, Array], dtype: str) -> dict[str, Array]:
         name: torch.from_numpy(array).to(kind).double().numpy() if array.dtype.kind == "f" else array
         for name, array in values.items()
     }
+
+
+def quietly_traced(module: Any, arguments: tuple[Any, ...]) -> Any:
+    """torch.jit.trace, which newer torch calls deprecated and the vendor's tools stand on."""
+    import torch
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "`torch.jit", DeprecationWarning)
+        return torch.jit.trace(module, arguments)

@@ -10,13 +10,12 @@ import pytest
 
 pytest.importorskip("torch", reason="needs the extra logos-build[torch]")
 
-from sambaflow_modules import emitted, reference, rounded, stepped
-
 from logos import Op, Shapes, make_manager
 from logos.conformance import program, variants
 from logos.ops import OPS
 from logos.verification import BOUNDS, compared, judge
 from logos_sambaflow.spelling import SPELLS
+from sambaflow_modules import emitted, reference, rounded, stepped
 
 MANAGER = make_manager()
 CASES = [(op, present, rule) for op in OPS if op.name in SPELLS for present, rule in variants(op)]
@@ -41,7 +40,7 @@ def test_op_agrees_with_the_reference(
         made = emitted(text, tmp_path / str(number), MANAGER, **options)
         values = rounded(made.noise(), dtype)
         found = stepped(made, values, dtype)
-        want = reference(made, values, dict.fromkeys(compared(made.job.graph)))
+        want = reference(made, values, compared(made.job.graph))
         verdicts = judge(made.job.graph, dtype, _steps(want), _steps(found))
         bound = BOUNDS[dtype][0]
         assert verdicts

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from string import Template
 
 from logos import Role, Value
-from logos_sambaflow.forward import REAL, Statement, statements
+from logos_sambaflow.forward import REAL, Statement, folded, statements
 from logos_sambaflow.layout import PARAMETERS, Layout
 from logos_sambaflow.parts import body, closure, helpers, text
 from logos_sambaflow.readback import check_module
@@ -42,11 +42,9 @@ def model_text(layout: Layout) -> str:
         dtype=layout.options.dtype,
         helpers="\n\n\n".join(part.source for part in used),
         constants="".join(f"{line}\n" for line in _constant_lines(layout, written)),
-        parameters=", ".join(["self", *arguments]),
-        arguments=", ".join(arguments) or "nothing",
-        results=", ".join(results),
-        returned=_tuple(results),
-        body="\n".join(f"        {line}" for statement in written for line in statement.lines),
+        forward="\n".join(folded("def forward(", ["self", *arguments], "):", indent=4)),
+        returned="\n".join(folded("return (", results, ",)" if len(results) == 1 else ")", indent=8)),
+        body="\n".join(line for statement in written for line in statement.lines),
     )
     check_module(made, Counter(node.op.name for node in graph.nodes))
     return made

@@ -64,8 +64,8 @@ class _Writer:
         made = ", ".join(layout.names[value.name] for value in node.results)
         origin = f"{PurePath(layout.graph.source.name).name}:{node.line}"
         variable = node.results[0].name
-        comment = f"# {node.index} {variable}: {node.op.name}, {origin}"
-        lines = (comment, *folded(f"{made} = {self.helper.name}(", arguments))
+        comment = f"        # {node.index} {variable}: {node.op.name}, {origin}"
+        lines = (comment, *folded(f"{made} = {self.helper.name}(", arguments, ")", indent=8))
         operators = operators_of(self.helper.name, layout.options.operators)
         if self.casts and "cast" not in operators:
             operators = (*operators, "cast")
@@ -133,15 +133,16 @@ class _Writer:
         return f"self.{name}" if self.layout.roles.get(value.name) in PARAMETERS else name
 
 
-def folded(head: str, arguments: list[str], indent: int = 8) -> tuple[str, ...]:
-    """`head` and its arguments on one line where they fit, else on lines of their own below it."""
-    whole = f"{head}{', '.join(arguments)})"
-    if len(whole) + indent <= WIDTH:
+def folded(head: str, items: list[str], tail: str, indent: int) -> tuple[str, ...]:
+    """`head`, the items and `tail` on one line where they fit, else the items on lines of their own between."""
+    margin = " " * indent
+    whole = f"{margin}{head}{', '.join(items)}{tail}"
+    if len(whole) <= WIDTH:
         return (whole,)
-    lines, line = [head], "   "
-    for argument in arguments:
-        if len(line) + len(argument) + 2 + indent > WIDTH:
+    lines, line = [margin + head], margin + "   "
+    for item in items:
+        if len(line) + len(item) + 2 > WIDTH:
             lines.append(line)
-            line = "   "
-        line += f" {argument},"
-    return (*lines, line, ")")
+            line = margin + "   "
+        line += f" {item},"
+    return (*lines, line, margin + tail.lstrip(","))

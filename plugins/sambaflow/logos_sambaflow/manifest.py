@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from logos import Bound, Role, Table, TensorView, Value
 from logos_sambaflow.emit import PROVENANCE
 from logos_sambaflow.forward import Statement, statements
-from logos_sambaflow.layout import PARAMETERS, Layout
+from logos_sambaflow.layout import Layout
 from logos_sambaflow.spelling import support
 
 SCHEMA = "logos.sambaflow.manifest"
@@ -18,8 +18,8 @@ VERSION = 1
 """Raised when a field changes its meaning or goes; a new field leaves it."""
 
 
-def manifest_text(layout: Layout, weights: bool) -> str:
-    """manifest.json; `weights`: whether weights.safetensors belongs to the artifact."""
+def manifest_text(layout: Layout, stored: Collection[str]) -> str:
+    """manifest.json; `stored` are the variables that weights.safetensors holds."""
     graph = layout.graph
     record = {
         "schema": SCHEMA,
@@ -31,10 +31,22 @@ def manifest_text(layout: Layout, weights: bool) -> str:
         "states": [leaf.name for leaf in layout.leaves(Role.STATE)],
         "output": graph.output.name,
         "outputs": list(layout.outputs),
-        "tensors": [*_leaves(layout, weights), *_computed(layout)],
+        "tensors": [*_leaves(layout, stored), *_computed(layout)],
         "ops": [_op(statement) for statement in statements(layout)],
     }
-    return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
+    return _json(record)
+
+
+def _json(record: dict[str, Any]) -> str:
+    """JSON with a field a line, and in the lists of tensors and ops an entry a line."""
+    fields = []
+    for key, value in record.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            text = "[\n" + ",\n".join(f"  {json.dumps(entry, ensure_ascii=False)}" for entry in value) + "\n ]"
+        else:
+            text = json.dumps(value, ensure_ascii=False)
+        fields.append(f" {json.dumps(key)}: {text}")
+    return "{\n" + ",\n".join(fields) + "\n}\n"
 
 
 def _version() -> str:
@@ -44,14 +56,14 @@ def _version() -> str:
         return "from source"
 
 
-def _leaves(layout: Layout, weights: bool) -> Iterable[dict[str, Any]]:
+def _leaves(layout: Layout, stored: Collection[str]) -> Iterable[dict[str, Any]]:
     first: dict[tuple[str, object], str] = {}
     for bound in layout.binding.leaves:
         record = _tensor(layout, bound.leaf.value, bound.role.value)
         view = bound.view if isinstance(bound.view, TensorView) else None
         record["gguf"] = view.tensor if view else None
         record["view"] = _view_text(bound)
-        record["file"] = "weights.safetensors" if weights and bound.role in PARAMETERS else None
+        record["file"] = "weights.safetensors" if bound.name in stored else None
         if view is not None:
             other = first.setdefault((view.tensor, view.ranges), bound.name)
             if other != bound.name:
@@ -89,7 +101,7 @@ def _op(statement: Statement) -> dict[str, Any]:
     return {
         "index": node.index,
         "line": node.line,
-        "out": node.out.name if node.out is not None else None,
+        "out": node.results[0].name,
         "op": node.op.name,
         "inputs": [value.name for value in node.inputs],
         "writes": [value.name for value in node.writes.values()],

@@ -18,12 +18,22 @@ state_dict to to_empty train training type xpu zero_grad
 """
 """The public attributes of nn.Module in torch 1.10 to 2.13; those that begin with `_` are renamed by rule."""
 
-_OWN = "self torch F nn math Tensor load_weights initial_states async await print exec"
+_TRACED = """
+add_submodule code code_with_constants define delete_all_unused_submodules delete_submodule device forward_magic_method
+fx_pytree get_debug_state graph graph_for inf inlined_graph meta nan original_name print_readable pytree
+range_constraints recompile save save_to_buffer shape_env to_folder validate_inputs
+"""
+"""What a module has besides once it was exported or traced, and the global names of torch's generated code."""
+
+_OWN = "self torch F nn math Tensor load_weights initial_states"
+"""The emitted file's own names that forward reads, and LogosModule's methods."""
 
 
 def reserved() -> frozenset[str]:
     """The names that a variable cannot keep in the emitted module (besides those that begin with `_`)."""
-    return frozenset((*_MODULE.split(), *_OWN.split(), *keyword.kwlist, *helpers("listed"), *helpers("plain")))
+    return frozenset(
+        (*_MODULE.split(), *_TRACED.split(), *_OWN.split(), *keyword.kwlist, *helpers("listed"), *helpers("plain"))
+    )
 
 
 def python_names(variables: Iterable[str]) -> Mapping[str, str]:

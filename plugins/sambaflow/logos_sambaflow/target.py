@@ -40,21 +40,20 @@ class SambaflowTarget:
     def emit(self, job: Job) -> Sequence[Artifact]:
         """model.py, compile.py and manifest.json."""
         layout = Layout(job)
-        weights = bool(self.steps(job).extractions)
+        stored = {entry.variable for file in self.steps(job).extractions for entry in file.entries}
         return (
             Artifact("model.py", model_text(layout)),
             Artifact("compile.py", compile_text()),
-            Artifact("manifest.json", manifest_text(layout, weights)),
+            Artifact("manifest.json", manifest_text(layout, stored)),
         )
 
     def steps(self, job: Job) -> Steps:
         """weights.safetensors, where there are values to write and the options ask for it."""
         layout = Layout(job)
-        values = parameters(layout)
-        supplied = any(_supplied(job, value.name) for value in values)
-        if layout.options.weights == "none" or not supplied:
+        entries = tuple(_entry(layout, value) for value in parameters(layout) if _supplied(job, value.name))
+        if layout.options.weights == "none" or not entries:
             return Steps()
-        return Steps((WeightFile(WEIGHTS, tuple(_entry(layout, value) for value in values)),))
+        return Steps((WeightFile(WEIGHTS, entries),))
 
     def run(self, job: Job, inputs: Inputs) -> Mapping[str, NDArray[np.generic]]:
         """Runs model.py in a Python of its own. Refused: `torch-missing`, `module-failed`."""

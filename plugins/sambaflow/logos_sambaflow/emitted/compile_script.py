@@ -36,7 +36,7 @@ from sambaflow.samba.utils.argparser import parse_app_args
 def main(argv):
     # SambaFlow API unverified
     args = parse_app_args(argv=argv, common_parser_fn=add_common_arguments, run_parser_fn=add_run_arguments)
-    # Weights come before tracing: trace_graph syncs what is loaded then.
+    # Weights come first: what is loaded when the graph is traced is synced to the device.
     model = LogosModule().load_weights(args.weights, DTYPE)
     # SambaFlow API unverified
     samba.from_torch_model_(model)
