@@ -289,9 +289,16 @@ def test_without_a_checkpoint_a_view_names_tensor_and_orientation_alone() -> Non
 
 REFUSED: dict[str, tuple[Decoder, dict[str, Any]]] = {
     "block_count: the file has no such key, and the model cannot be written without it": (LLAMA, {"block_count": None}),
-    "block_count: is 0; a whole number from 1 to 2147483647 is due": (LLAMA, {"block_count": 0}),
-    "block_count: is 4294967295; a whole number from 1 to 2147483647 is due": (LLAMA, {"block_count": 2**32 - 1}),
-    "block_count: is '2'; a whole number from 1 to 2147483647 is due": (LLAMA, {"block_count": "2"}),
+    "block_count: is 0; a whole number from 1 to 4096 is due": (LLAMA, {"block_count": 0}),
+    "block_count: is 4294967295; a whole number from 1 to 4096 is due": (LLAMA, {"block_count": 2**32 - 1}),
+    "block_count: is '2'; a whole number from 1 to 4096 is due": (LLAMA, {"block_count": "2"}),
+    "attention.head_count: is 4097; a whole number from 1 to 4096 is due": (LLAMA, {"attention.head_count": 4097}),
+    "attention.key_length: is 1073741824; a whole number from 1 to 4096 is due": (
+        LLAMA, {"attention.key_length": 2**30},
+    ),
+    "embedding_length: is 4294967295; a whole number from 1 to 2147483647 is due": (
+        LLAMA, {"embedding_length": 2**32 - 1},
+    ),
     "attention.head_count_kv: differs from layer to layer ([2, 4]), which LOGOS does not do yet": (
         LLAMA, {"attention.head_count_kv": [2, 4]},
     ),
@@ -331,7 +338,7 @@ def test_heads_given_for_each_layer_alike_count_once() -> None:
 
 
 def test_a_block_count_beyond_the_tensors_stops_at_the_first_missing_one() -> None:
-    assert refusal(LLAMA, header(LLAMA, block_count=2**31 - 1)) == (
+    assert refusal(LLAMA, header(LLAMA, block_count=4096)) == (
         "tensor blk.2.attn_norm.weight: the program needs an2 from blk.2.attn_norm.weight; the file has no such "
         "tensor; the nearest is blk.1.attn_norm.weight [missing-tensor]"
     )
@@ -359,3 +366,30 @@ def test_a_file_without_an_architecture_is_refused() -> None:
         "made.gguf, metadata key general.architecture: the file has no such key as text, so its model is unknown "
         "[checkpoint-metadata]"
     )
+
+
+HOSTILE: list[object] = [
+    0, 1, 3, 2**16, 2**31 - 1, 2**32 - 1, 2**63, -1, True, 0.0, -0.5, 1e-38, 3e38, float("nan"), float("inf"), "", "x",
+    [], [1, 2], [0] * 5, ["a"], [[1]],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_no_value_of_a_key_does_worse_than_a_refusal(family: Decoder) -> None:
+    sound = header(family)
+    graph = graph_of(family, sound)
+    keys = {*sound.metadata, *(f"{family.name}.rope.{key}" for key in ROPE_KEYS)}
+    refused = 0
+    for key in sorted(keys):
+        for value in HOSTILE:
+            made = MadeCheckpoint({**sound.metadata, key: value}, sound.tensors)
+            try:
+                family.author(made, AuthorOptions(context=4))
+                for leaf in graph.leaves:
+                    family.view(leaf.name, graph, made)
+            except Refused:
+                refused += 1
+    assert refused > 3 * len(keys)
+
+
+ROPE_KEYS = ("dimension_count", "freq_base", "scaling.type", "scaling.factor", "scaling.original_context_length")

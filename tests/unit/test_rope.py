@@ -181,3 +181,11 @@ def test_power_and_logarithm_are_rounded_once() -> None:
     assert power(2.0, -6, 2) == 0.125
     assert power(10000.0, -2, 64) == 0.7498942093324559
     assert logarithm(math.e) == 1.0
+
+
+@pytest.mark.parametrize(("made", "rows"), [(keys(), 2_000_000), (keys(rope__freq_base=1e-38), 100)])
+def test_positions_whose_angles_would_not_be_right_are_refused(made: Keys, rows: int) -> None:
+    with pytest.raises(Refused) as caught:
+        read_rope(made, 64).table(cosine, None)(rows, 32)
+    assert caught.value.refusals[0].code == "rope-table-too-long"
+    assert f"{rows} positions reach an angle of " in caught.value.refusals[0].what

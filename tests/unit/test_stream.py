@@ -74,3 +74,10 @@ def test_an_array_at_hand_streams_in_runs_of_rows() -> None:
     stored = stored_array(np.arange(12.0).reshape(6, 2), transposed=True)
     assert [len(part) for part in stored.chunks(32)] == [2, 2, 2]
     np.testing.assert_array_equal(stored.array(np.float64), np.arange(12.0).reshape(6, 2).T)
+
+
+def test_a_signalling_nan_widens_to_nan_without_a_warning() -> None:
+    bits = np.array([[0x7F800001, 0x3F800000]], np.uint32)
+    found = stored_array(bits.view(np.float32)).array(np.float64)
+    assert np.isnan(found[0, 0])
+    assert found[0, 1] == 1

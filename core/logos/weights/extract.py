@@ -145,13 +145,13 @@ def _encoded(values: NDArray[Any], dtype: str) -> NDArray[Any]:
     """Values as the bytes of a dtype, C-contiguous."""
     if dtype == "BF16":
         return bfloat16_bits(values)
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         return np.ascontiguousarray(values, DTYPES[dtype])
 
 
 def bfloat16_bits(values: NDArray[Any]) -> NDArray[np.uint16]:
     """The bits of the nearest bfloat16 of each value (first made float32), ties to even; a NaN stays a quiet NaN."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         single = np.ascontiguousarray(values, np.float32)
     bits = single.view(np.uint32)
     rounded = ((bits + (np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1)))) >> np.uint32(16)).astype("<u2")

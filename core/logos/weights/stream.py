@@ -39,7 +39,9 @@ class Stored:
         out = np.empty((self.rows, self.columns), dtype)
         row = 0
         for chunk in self.chunks(CHUNK):
-            out[row : row + len(chunk)] = chunk
+            # A signalling NaN in a file warns when it is widened.
+            with np.errstate(invalid="ignore"):
+                out[row : row + len(chunk)] = chunk
             row += len(chunk)
         return out.T if self.transposed else out
 

@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from logos.refusal import Refused, refuse
 from logos.source import Spot
 
+# Far above any model's, and low enough that what is computed from them before the tensors are looked at stays small:
+# sizes; things that are gone through one by one (layers, heads, experts); the items of an array.
 _LARGEST = 2**31 - 1
+FEW = 2**12
+_ITEMS = 2**16
 
 
 @dataclass(frozen=True)
@@ -36,16 +40,16 @@ class Keys:
             "convert the model again with a current converter; if that changes nothing, LOGOS lacks this model's rule",
         )
 
-    def count(self, key: str, default: int | None = None, least: int = 1) -> int:
-        """A whole number from `least` up. An array of equal numbers, one a layer, counts as that number."""
+    def count(self, key: str, default: int | None = None, least: int = 1, most: int = _LARGEST) -> int:
+        """A whole number from `least` to `most`. An array of equal numbers, one a layer, counts as that number."""
         value = self._value(key, default)
-        if isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 0:
+        if isinstance(value, Sequence) and not isinstance(value, str) and 0 < len(value) <= _ITEMS:
             items = list(value)
             if any(item != items[0] for item in items):
                 raise self.bad(key, f"differs from layer to layer ({_shown(items)}), which LOGOS does not do yet")
             value = items[0]
-        if type(value) is not int or not least <= value <= _LARGEST:
-            raise self.bad(key, f"is {_shown(value)}; a whole number from {least} to {_LARGEST} is due")
+        if type(value) is not int or not least <= value <= most:
+            raise self.bad(key, f"is {_shown(value)}; a whole number from {least} to {most} is due")
         return value
 
     def real(self, key: str, default: float | None = None) -> float:
@@ -66,8 +70,10 @@ class Keys:
         if not self.has(key):
             return None
         value = self._value(key, None)
-        if isinstance(value, Sequence) and not isinstance(value, str) and all(item in (0, 1) for item in value):
-            return tuple(bool(item) for item in value)
+        if isinstance(value, Sequence) and not isinstance(value, str) and len(value) <= _ITEMS:
+            items = tuple(value)
+            if all(item in (0, 1) for item in items):
+                return tuple(bool(item) for item in items)
         raise self.bad(key, f"is {_shown(value)}; an array of true and false is due")
 
     def _value(self, key: str, default: object) -> object:

@@ -9,7 +9,7 @@ from logos.refusal import refuse
 from logos.source import Spot
 from logos.weights.checkpoint import Header
 from logos_gguf import rope
-from logos_gguf.keys import Keys
+from logos_gguf.keys import FEW, Keys
 
 # Keys that change what a layer computes. LOGOS writes programs without them, so a value other than these is refused.
 _NEUTRAL: Mapping[str, tuple[object, ...]] = {
@@ -81,9 +81,9 @@ class Experts:
 
 
 def read_attention(keys: Keys) -> Attention:
-    heads = keys.count("attention.head_count")
-    groups = keys.count("attention.head_count_kv", heads)
-    head = keys.count("attention.key_length", max(1, keys.count("embedding_length") // heads))
+    heads = keys.count("attention.head_count", most=FEW)
+    groups = keys.count("attention.head_count_kv", heads, most=FEW)
+    head = keys.count("attention.key_length", max(1, keys.count("embedding_length") // heads), most=FEW)
     if heads % groups:
         raise keys.bad("attention.head_count_kv", f"is {groups}, which does not divide the {heads} query heads")
     if (value := keys.count("attention.value_length", head)) != head:
@@ -93,10 +93,10 @@ def read_attention(keys: Keys) -> Attention:
 
 def read_delta(keys: Keys) -> Delta:
     delta = Delta(
-        keys.count("ssm.conv_kernel"),
-        keys.count("ssm.state_size"),
-        keys.count("ssm.group_count"),
-        keys.count("ssm.time_step_rank"),
+        keys.count("ssm.conv_kernel", most=FEW),
+        keys.count("ssm.state_size", most=FEW),
+        keys.count("ssm.group_count", most=FEW),
+        keys.count("ssm.time_step_rank", most=FEW),
     )
     if keys.count("ssm.inner_size") != delta.values:
         raise keys.bad("ssm.inner_size", f"is not {delta.value_heads} value heads times their width {delta.width}")
@@ -107,7 +107,7 @@ def read_delta(keys: Keys) -> Delta:
 
 def read_experts(keys: Keys, shared: bool) -> Experts:
     experts = Experts(
-        keys.count("expert_count"),
+        keys.count("expert_count", most=FEW),
         keys.count("expert_used_count"),
         keys.count("expert_feed_forward_length"),
         keys.count("expert_shared_feed_forward_length") if shared else 0,
@@ -119,8 +119,8 @@ def read_experts(keys: Keys, shared: bool) -> Experts:
 
 def read_layers(keys: Keys) -> int:
     """Layers that a step runs: all blocks but those that only predict further tokens."""
-    blocks = keys.count("block_count")
-    layers = blocks - keys.count("nextn_predict_layers", 0, least=0)
+    blocks = keys.count("block_count", most=FEW)
+    layers = blocks - keys.count("nextn_predict_layers", 0, least=0, most=FEW)
     if layers < 1:
         raise keys.bad("nextn_predict_layers", f"leaves no layer of {blocks}")
     return layers

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from logos.refusal import refuse
+from logos.source import Spot
 from logos.weights.checkpoint import Checkpoint
 from logos_gguf import trigonometry
 from logos_gguf.keys import Keys
@@ -36,11 +38,20 @@ class Rope:
     def table(
         self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]], factors: NDArray[np.float64] | None
     ) -> Callable[[int, int], NDArray[np.float64]]:
-        """A table's computation, (rows, columns) → float64; `function` is cosine or sine."""
+        """A table's computation, (rows, columns) → float64; `function` is cosine or sine. The computation refuses
+        positions whose angles it would not get right (`rope-table-too-long`)."""
         frequencies = self.frequencies if factors is None else self.frequencies / factors
 
         def compute(rows: int, columns: int) -> NDArray[np.float64]:
             assert columns == len(frequencies)
+            if not rows * frequencies.max() <= trigonometry.FARTHEST:
+                raise refuse(
+                    "rope-table-too-long",
+                    f"{rows} positions reach an angle of {rows * frequencies.max():.3g}; rope tables go up to "
+                    f"{trigonometry.FARTHEST}",
+                    Spot("the tables RopeCos and RopeSin"),
+                    "declare them with fewer rows (`logos author --context N`)",
+                )
             table = np.empty((rows, columns))
             for start in range(0, rows, _ROWS):
                 positions = np.arange(start, min(start + _ROWS, rows), dtype=np.float64)

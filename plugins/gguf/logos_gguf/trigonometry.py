@@ -23,6 +23,9 @@ _LOW = float.fromhex("0x1.3198a2e037073p-69")
 _TURNS = float.fromhex("0x1.45f306dc9c883p-1")
 _TERMS = 9
 
+FARTHEST = 1_600_000
+"""The largest angle that cosine and sine take: beyond it the reduction is no longer exact."""
+
 
 def power(base: float, exponent_over: int, exponent_under: int) -> float:
     """base^(over / under), rounded once; base above 0."""
@@ -39,13 +42,13 @@ def logarithm(value: float) -> float:
 
 
 def cosine(angles: Array) -> Array:
-    """Within one unit in the last place for angles from 0 to a million."""
+    """Within one unit in the last place, for angles from 0 to FARTHEST."""
     quarter, high, low = _reduced(angles)
     return _picked(quarter + 1, high, low)
 
 
 def sine(angles: Array) -> Array:
-    """Within one unit in the last place for angles from 0 to a million."""
+    """Within one unit in the last place, for angles from 0 to FARTHEST."""
     quarter, high, low = _reduced(angles)
     return _picked(quarter, high, low)
 

@@ -162,8 +162,8 @@ class Decoder:
         if stem in _ATTENTION_PARTS:
             return self._attention_ranges(stem, name, keys)
         if stem in ("Eg", "Eu") and name.endswith("ffn_gate_up_exps.weight"):
-            width = model.read_experts(keys, shared=False).width
-            experts = keys.count("expert_count")
+            routed = model.read_experts(keys, shared=False)
+            width, experts = routed.width, routed.count
             first = 0 if stem == "Eg" else width
             return tuple(range(2 * width * e + first, 2 * width * e + first + width) for e in range(experts))
         return None
