@@ -321,6 +321,13 @@ def test_quiet_prints_nothing(toy: Toy) -> None:
     assert (ran.code, ran.out, ran.err) == (0, "", "")
 
 
+def test_an_encoding_without_our_characters_is_no_obstacle(toy: Toy) -> None:
+    command = [sys.executable, "-m", "logos", "build", "p.lg", "--target", "toy", "--family", "toy"]
+    ran = subprocess.run(command, capture_output=True, env={**os.environ, "PYTHONIOENCODING": "latin-1"})
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert ran.stdout.startswith(b"p for toy \\u2192 build/p/toy\n")
+
+
 def test_an_out_folder_that_cannot_be_made_is_refused(toy: Toy) -> None:
     ran = toy.build("p.lg", "--target", "toy", "--family", "toy", "--out", "p.lg/x")
     assert (ran.code, "[unwritable-file]" in ran.err) == (1, True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import os
 import sys
@@ -58,6 +59,10 @@ def cli() -> None:
 def main(args: list[str] | None = None) -> None:
     """Runs the command line and exits."""
     arguments = sys.argv[1:] if args is None else args
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # What the terminal's encoding lacks shows as its escape: no message dies of an arrow.
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = cli.main(arguments, prog_name="logos", standalone_mode=False)
     except Refused as refused:
