@@ -97,7 +97,8 @@ def command(
             beyond += sum(not verdict.holds for verdict in verdicts)
             count += len(verdicts)
     if not as_json:
-        click.echo(f"{beyond} of {count} comparisons beyond their bounds" if beyond else f"all {count} comparisons hold")
+        failed = f"{beyond} of {count} comparisons lie beyond their bounds"
+        click.echo(failed if beyond else f"all {count} comparisons hold")
     return BEYOND_BOUND if beyond else DONE
 
 
