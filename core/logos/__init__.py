@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from logos.weights.binding import Role as Role
     from logos.weights.blocks import FORMATS as FORMATS
     from logos.weights.blocks import BlockFormat as BlockFormat
+    from logos.weights.blocks import InexactValueError as InexactValueError
     from logos.weights.checkpoint import Checkpoint as Checkpoint
     from logos.weights.checkpoint import Header as Header
     from logos.weights.checkpoint import Tensor as Tensor
@@ -92,7 +93,7 @@ _HOMES = {
     "sentences": ("Declaration", "Fill", "Operation", "Show", "Use"),
     "source": ("Place", "Source", "Span", "Spot", "read_source"),
     "weights.binding": ("Binding", "Bound", "Role"),
-    "weights.blocks": ("FORMATS", "BlockFormat"),
+    "weights.blocks": ("FORMATS", "BlockFormat", "InexactValueError"),
     "weights.checkpoint": ("Checkpoint", "Header", "Tensor"),
     "weights.views": ("Table", "TensorView", "View"),
 }  # fmt: skip

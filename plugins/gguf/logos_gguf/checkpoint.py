@@ -12,10 +12,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from logos.refusal import refuse
-from logos.source import Spot
-from logos.weights.blocks import FORMATS, InexactValueError
-from logos.weights.checkpoint import Tensor
+from logos import FORMATS, InexactValueError, Spot, Tensor, refuse
 from logos_gguf.container import Shard, broken
 
 _SHARD_NAME = re.compile(r"(?P<stem>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.gguf)\Z", re.DOTALL)

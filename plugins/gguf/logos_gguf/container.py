@@ -12,10 +12,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
 
-from logos.refusal import Refused, refuse
-from logos.source import Spot
-from logos.weights.blocks import FORMATS
-from logos.weights.checkpoint import Tensor
+from logos import FORMATS, Refused, Spot, Tensor, refuse
 from logos_gguf.metadata import ARRAY, COUNT, STRING, VALUES, Metadata
 from logos_gguf.storage import STORAGE, UNREAD
 

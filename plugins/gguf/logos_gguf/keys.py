@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from logos.refusal import Refused, refuse
-from logos.source import Spot
+from logos import Refused, Spot, refuse
 
 # Far above any model's, and low enough that what is computed from them before the tensors are looked at stays small:
 # sizes; things that are gone through one by one (layers, heads, experts); the items of an array.

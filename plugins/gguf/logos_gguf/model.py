@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from logos.refusal import refuse
-from logos.source import Spot
-from logos.weights.checkpoint import Header
+from logos import Header, Spot, refuse
 from logos_gguf import rope
 from logos_gguf.keys import FEW, Keys
 

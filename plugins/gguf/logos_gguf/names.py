@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container, Iterator
 
-from logos.graph import Graph, Value
+from logos import Graph, Value
 
 _LAYERED = re.compile(r"([A-Za-z]+)(0|[1-9][0-9]*)\Z")
 _DIGITS = re.compile(r"(?<![0-9])(0|[1-9][0-9]*)\Z")

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from logos.hookspecs import CheckpointFormat, Family, hookimpl
-from logos.weights.checkpoint import Checkpoint
+from logos import Checkpoint, CheckpointFormat, Family, hookimpl
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from logos.refusal import refuse
-from logos.source import Spot
-from logos.weights.checkpoint import Checkpoint
+from logos import Checkpoint, Spot, refuse
 from logos_gguf import trigonometry
 from logos_gguf.keys import Keys
 

@@ -6,10 +6,7 @@ import re
 from collections.abc import Callable
 from itertools import islice
 
-from logos.near import nearest
-from logos.refusal import refuse
-from logos.source import Spot
-from logos.weights.checkpoint import Header
+from logos import Header, Spot, nearest, refuse
 
 # Names compared for a suggestion: more than any sound model has, and soon done where a crafted file has more.
 _COMPARED = 2000

@@ -7,12 +7,7 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from itertools import accumulate
 
-from logos.graph import Graph
-from logos.hookspecs import AuthorOptions
-from logos.refusal import refuse
-from logos.source import Spot
-from logos.weights.checkpoint import Checkpoint, Header
-from logos.weights.views import Table, TensorView, View
+from logos import AuthorOptions, Checkpoint, Graph, Header, Spot, Table, TensorView, View, refuse
 from logos_gguf import blocks, model, rope
 from logos_gguf.keys import Keys
 from logos_gguf.names import AS_STORED, HYBRID, attention_layers, gguf_name, split_name
