@@ -13,7 +13,7 @@ from logos.op import Op, TypeRule
 from logos.parse import LARGEST, Parsed, parse
 from logos.refusal import Refusal, Refused
 from logos.sentences import AnySentence, Broken, Declaration, Fill, Operation, Show
-from logos.shapes import Misfit, Shape, solve
+from logos.shapes import Misfit, Shape, Solution, solve
 from logos.source import Source, Span, brief
 
 SUGGESTIONS = 200_000
@@ -40,6 +40,7 @@ class _Checker:
     broken: set[str] = field(default_factory=set)
     undeclared: dict[str, list[Span]] = field(default_factory=dict)
     faults: int = 0
+    solved: dict[object, Solution] = field(default_factory=dict)
     touched: dict[str, int] = field(default_factory=dict)
     now: dict[str, Value | None] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=lambda: defaultdict(int))
@@ -236,7 +237,11 @@ class _Checker:
         names = {hole: str(uses[hole]) for hole in op.tensors if uses.get(hole) is not None}
         shapes = {hole: (v.shape if isinstance(v := operands.get(hole), Value) else None) for hole in names}
         counts = {hole: int(uses[hole]) for hole in op.counts if uses.get(hole) is not None}  # type: ignore[arg-type]
-        solution = solve(op, names, shapes, counts)
+        # The layers of a model say the same shapes again and again.
+        key = op, tuple(shapes.items()), tuple(counts.items())
+        solution = self.solved.get(key) or solve(op, names, shapes, counts)
+        if not solution.misfits:
+            self.solved[key] = solution
         for misfit in solution.misfits:
             self.misfit(sentence, misfit)
         if solution.misfits:

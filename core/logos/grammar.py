@@ -54,6 +54,20 @@ class Rule:
     def text(self) -> str:
         return " ".join(word.text for word in self.words)
 
+    @cached_property
+    def literals(self) -> tuple[tuple[int, str], ...]:
+        """The place and text of each literal word."""
+        return tuple((place, word.text) for place, word in enumerate(self.words) if word.hole is None)
+
+    @cached_property
+    def holes(self) -> tuple[tuple[int, Hole, str], ...]:
+        """The place, kind and name of each hole."""
+        return tuple((place, word.hole, word.text) for place, word in enumerate(self.words) if word.hole is not None)
+
+    def says(self, words: tuple[str, ...]) -> bool:
+        """Whether a sentence of the rule's length has its literal words."""
+        return all(words[place] == text for place, text in self.literals)
+
 
 @dataclass(frozen=True)
 class Grammar:

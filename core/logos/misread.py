@@ -32,7 +32,7 @@ def misread(
 ) -> list[Refusal]:
     """One refusal for each wrong word where the sentence's pattern is plain, else one for the sentence; with `advise`
     it names the nearest pattern, which takes milliseconds to find."""
-    exact = [rule for rule in grammar.by_length.get(len(words), ()) if _literals_fit(rule, words)]
+    exact = [rule for rule in grammar.by_length.get(len(words), ()) if rule.says(words)]
     if exact:
         rule = min(exact, key=lambda rule: len(_wrong(rule, words)))
         return [_bad_hole(rule, word, words[i], places[i]) for i, word in _wrong(rule, words)]
@@ -46,10 +46,6 @@ def misread(
     if advise:
         return [_unknown(grammar, span, words, places)]
     return [Refusal("unknown-sentence", _NO_SENTENCE, span, _SEE)]
-
-
-def _literals_fit(rule: Rule, words: tuple[str, ...]) -> bool:
-    return all(word.hole is not None or word.text == found for word, found in zip(rule.words, words, strict=True))
 
 
 def _wrong(rule: Rule, words: tuple[str, ...]) -> list[tuple[int, Word]]:

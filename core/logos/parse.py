@@ -31,11 +31,15 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One sentence's words without its period, each with its place."""
+    """One sentence's words without its period; `starts` are the columns, from 0, where they begin."""
 
     span: Span
     words: tuple[str, ...]
-    places: tuple[Span, ...]
+    starts: tuple[int, ...]
+
+    def place(self, index: int) -> Span:
+        """The place of a word."""
+        return Span(self.span.source, self.span.line, self.starts[index] + 1, len(self.words[index]))
 
 
 def parse(source: Source, grammar: Grammar) -> Parsed:
@@ -55,7 +59,8 @@ def parse(source: Source, grammar: Grammar) -> Parsed:
             sentences.append(sentence)
         else:
             sentences += [Broken(out, span=line.span) for out in _seems_to_make(line.words)]
-            faults = misread(grammar, line.span, line.words, line.places, advise=len(refusals) < ADVISED)
+            places = tuple(map(line.place, range(len(line.words))))
+            faults = misread(grammar, line.span, line.words, places, advise=len(refusals) < ADVISED)
         refusals.extend(faults)
     return Parsed(source, tuple(sentences), tuple(refusals))
 
@@ -83,9 +88,8 @@ def _words(source: Source, number: int, text: str) -> tuple[Line, bool]:
     found = [(match.start(), match.group()) for match in re.finditer(r"[^ \t]+", body)]
     first = found[0][0] if found else len(text) - len(text.lstrip(" \t"))
     last = found[-1][0] + len(found[-1][1]) if found else first + 1
-    places = tuple(Span(source, number, start + 1, len(word)) for start, word in found)
-    words = tuple(word for _, word in found)
-    return Line(Span(source, number, first + 1, last - first), words, places), has_period
+    starts, words = tuple(start for start, _ in found), tuple(word for _, word in found)
+    return Line(Span(source, number, first + 1, last - first), words, starts), has_period
 
 
 def _no_period(line: Line) -> Refusal:
@@ -95,10 +99,7 @@ def _no_period(line: Line) -> Refusal:
 
 def _match(grammar: Grammar, words: tuple[str, ...]) -> Rule | None:
     for rule in grammar.by_length.get(len(words), ()):
-        if all(
-            (word == pattern.text) if pattern.hole is None else fits(pattern.hole, word)
-            for pattern, word in zip(rule.words, words, strict=True)
-        ):
+        if rule.says(words) and all(fits(hole, words[place]) for place, hole, _ in rule.holes):
             return rule
     return None
 
@@ -120,9 +121,8 @@ def _record(rule: Rule, line: Line) -> tuple[AnySentence, list[Refusal]]:
     """The sentence that a rule's match says."""
     words: dict[str, str] = {}
     spans: dict[str, Span] = {}
-    for pattern, word, place in zip(rule.words, line.words, line.places, strict=True):
-        if pattern.hole is not None:
-            words[pattern.text], spans[pattern.text] = word, place
+    for place, _, name in rule.holes:
+        words[name], spans[name] = line.words[place], line.place(place)
     if rule.op is not None:
         return _operation(rule, words, line.span, spans)
     return _STATEMENTS[rule.name](words, line.span, spans)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 
 from logos.graph import Graph, Leaf, Node, Shown, Value
@@ -19,10 +20,10 @@ def _sentences(graph: Graph) -> Iterator[str]:
         yield f"Let {value.name} be a {value.rows} by {value.columns} tensor of {'Real' if value.real else 'Int'}."
     for leaf in graph.leaves:
         yield from _fills(leaf)
-    shows = list(graph.shows)
+    shows = deque(graph.shows)
     for node in graph.nodes:
         while shows and shows[0].after <= node.index:
-            yield _show(shows.pop(0))
+            yield _show(shows.popleft())
         yield sentence(node)
     for shown in shows:
         yield _show(shown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from random import Random
 
@@ -150,6 +151,37 @@ def test_patterns_that_could_match_one_sentence_are_refused_naming_both() -> Non
 def test_an_op_whose_own_variants_collide_is_refused() -> None:
     odd = Op("odd", "odd X [with Y] [with Z]", (Shapes("X (r, c) -> (r, c)"),), lambda X, Y, Z: X)
     assert list(collisions({"odd": odd.pattern}))
+
+
+_LONG = 10_000
+
+
+@pytest.mark.parametrize("line", ["Let y{i} be silu of x{i}.", "Let y{i} be slu of x{i}.", "Let y{i} be silu of y{j}.",
+                                  "Let y be silu of x", "Show x{i}.", "Let x be a 1 by 1 tensor of Int."])  # fmt: skip
+def test_ten_thousand_faults_take_seconds(line: str) -> None:
+    """Comparing each fault with every name or every pattern would take minutes."""
+    start = time.perf_counter()
+    with pytest.raises(Refused):
+        graph("\n".join(line.format(i=i, j=i + 1) for i in range(_LONG)))
+    assert time.perf_counter() - start < 20
+
+
+def test_a_long_program_is_read_and_printed_in_seconds() -> None:
+    lines = ["Let x0 be a 1 by 4 tensor of Real.", "Let W be a 4 by 4 tensor of Real."]
+    lines += [f"Let x{i + 1} be x{i} matmul W.\nShow x{i}." for i in range(_LONG)]
+    start = time.perf_counter()
+    made = graph("\n".join(lines))
+    assert graph(print_program(made)) == made
+    assert time.perf_counter() - start < 20
+
+
+def test_very_long_words_are_cut_in_messages() -> None:
+    long = "x" * 100_000
+    for text in (f"Let y be silu of {long}.", f"Let y be slu of {long}.", f"Let y be row {'1' * 100_000} of y.",
+                 f"Let {long} be a 99999999 by 99999999 tensor of Real.", "Let y be " + "a " * 100_000 + "."):  # fmt: skip
+        with pytest.raises(Refused) as refused:
+            graph(text)
+        assert all(len(one.text()) < 1000 for one in refused.value.refusals)
 
 
 @given(st.text(max_size=300))
