@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -50,14 +50,9 @@ class Layout:
     @cached_property
     def kinds(self) -> Mapping[str, str]:
         """The kind of every leaf."""
-        readers: dict[str, list[tuple[Node, str]]] = {leaf.name: [] for leaf in self.graph.leaves}
-        for node in self.graph.nodes:
-            for hole, operand in node.operands.items():
-                if isinstance(operand, Value) and operand.name in readers:
-                    readers[operand.name].append((node, hole))
-        return {leaf.name: self._kind(leaf, readers[leaf.name]) for leaf in self.graph.leaves}
+        return {leaf.name: self._kind(leaf, self.graph.readers(leaf.name)) for leaf in self.graph.leaves}
 
-    def _kind(self, leaf: Leaf, readers: list[tuple[Node, str]]) -> str:
+    def _kind(self, leaf: Leaf, readers: Sequence[tuple[Node, str]]) -> str:
         if not leaf.value.real:
             rows_only = bool(readers) and all(hole in node.op.indexes for node, hole in readers)
             return "int32" if rows_only else "int64"
@@ -70,11 +65,8 @@ class Layout:
             return self.kinds[value.name]
         if value.real:
             return "real"
-        return "int32" if value in self._argmaxes else "int64"
-
-    @cached_property
-    def _argmaxes(self) -> frozenset[Value]:
-        return frozenset(node.out for node in self.graph.nodes if node.op.name == "argmax" and node.out is not None)
+        producer = self.graph.producer(value)
+        return "int32" if producer is not None and producer.op.name == "argmax" else "int64"
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:
