@@ -123,9 +123,9 @@ def _named(name: str, workspace: Workspace | None, here: Path) -> Iterator[tuple
         names = [project.name for project in known]
         raise refuse(
             "unknown-member",
-            f"{name} is no program file, no folder with a {FILE_NAME} and no project{suggestion(name, names)}",
+            f"no program, no folder with a {FILE_NAME} and no project has this name{suggestion(name, names)}",
             Spot(name),
-            f"name a .lg file, a member's folder, or one of: {', '.join(names) or 'none here'}",
+            f"name a .lg file or a member's folder{', or one of: ' if names else ''}{', '.join(names)}",
         )
 
 
@@ -135,11 +135,12 @@ def _same(one: Path, other: Path | None) -> bool:
 
 def _faults(project: Project, flags: Flags) -> Iterator[Refusal]:
     if not flags.targets and not project.targets:
+        add = f", or add [target.NAME] to {project.file}" if project.places else ""
         yield Refusal(
             "no-target",
             f"no target is named for {project.name}",
             project.place("project") if project.places else Spot(os.fspath(project.program or project.file)),
-            f"give --target NAME, or add [target.NAME] to its {FILE_NAME}; `logos targets` lists those installed",
+            f"give --target NAME{add}; `logos targets` lists those installed",
         )
     yield from replace(project, checkpoint=None if flags.checkpoint else project.checkpoint).missing_files()
     if flags.checkpoint is not None and not flags.checkpoint.is_file():

@@ -94,8 +94,8 @@ def test_names_of_nothing_are_refused_together(tmp_path: Path) -> None:
     with pytest.raises(Refused) as refused:
         select(("onee", "c/p.lg", "a"), Flags(), tmp_path)
     assert [refusal.what for refusal in refused.value.refusals] == [
-        "onee is no program file, no folder with a logos.toml and no project; did you mean one?",
-        "c/p.lg is no program file, no folder with a logos.toml and no project",
+        "no program, no folder with a logos.toml and no project has this name; did you mean one?",
+        "no program, no folder with a logos.toml and no project has this name",
     ]
     assert {refusal.code for refusal in refused.value.refusals} == {"unknown-member"}
 

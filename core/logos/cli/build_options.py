@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from logos.cli.common import pairs
+from logos.source import Place, Spot
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,6 +29,11 @@ one_target_option = click.option("--target", required=True, metavar="NAME", help
 folder_option = click.option(
     "--out", type=click.Path(path_type=Path), required=True, metavar="DIR", help="The artifact's folder."
 )
+
+
+def tensor_place(variable: str) -> Place:
+    """Where a `--tensor` was written."""
+    return Spot(f"--tensor {variable}")
 
 
 def size(count: int) -> str:

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import click
 
-from logos.cli.build_options import folder_option, hold_option, one_target_option, quiet_option, size, tensor_option
+from logos.cli.build_options import (
+    folder_option,
+    hold_option,
+    one_target_option,
+    quiet_option,
+    size,
+    tensor_option,
+    tensor_place,
+)
 from logos.cli.common import json_option, open_manager, program_options, target_options, verbose_option
 
 
@@ -48,7 +56,7 @@ def command(
     manager = open_manager(verbose)
     check_hold(manager.target(target), hold)
     given = {**options, "hold": ",".join(hold)} if hold else options
-    request = Request(program, checkpoint, weights, family, overrides=tensors, options=given)
+    request = Request(program, checkpoint, weights, family, tensors, given, override_place=tensor_place)
     made, job = make_job(manager, request, target)
     for path, changed in write_artifacts(emit_artifacts(made, job), out):
         count = path.stat().st_size

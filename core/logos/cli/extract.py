@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from logos.cli.build_options import folder_option, one_target_option, quiet_option, size, tensor_option
+from logos.cli.build_options import folder_option, one_target_option, quiet_option, size, tensor_option, tensor_place
 from logos.cli.common import json_option, open_manager, program_options, target_options, verbose_option
 from logos.cli.progress import progress
 
@@ -48,7 +48,7 @@ def command(
     from logos.weights.extract import write_weight_file
 
     manager = open_manager(verbose)
-    request = Request(program, checkpoint, weights, family, overrides=tensors, options=options)
+    request = Request(program, checkpoint, weights, family, tensors, options, override_place=tensor_place)
     made, job = make_job(manager, request, target)
     for weight_file in _chosen(made.steps(job).extractions, chosen, target):
         with progress(weight_file.path, quiet, in_bytes=True) as update:
