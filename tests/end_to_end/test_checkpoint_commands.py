@@ -99,3 +99,30 @@ def test_inspect_refuses_what_is_no_checkpoint(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert "[unknown-checkpoint-format]" in done.stderr
     assert "[unreadable-file]" in logos("inspect", tmp_path / "none.gguf").stderr
+
+
+WRONG = """\
+Let tok be a 1 by 1 tensor of Int.
+Let emb be a 300 by 128 tensor of Real.
+Let on be a 1 by 128 tensor of Int.
+Let Wz3 be a 128 by 4 tensor of Real.
+Let Wq7 be a 128 by 4 tensor of Real.
+Let x be row tok of emb.
+Let y be x hadamard on.
+Let z be y matmul Wq7.
+"""
+
+
+def test_leaves_that_disagree_with_their_tensors_are_refused_together(checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "wrong.lg").write_text(WRONG, encoding="utf-8")
+    done = logos("check", tmp_path / "wrong.lg", "--checkpoint", checkpoint)
+    name = checkpoint.name
+    assert done.returncode == 1
+    assert [line for line in done.stderr.splitlines() if not line.startswith("  ")] == [
+        f"{name}, tensor token_embd.weight: emb is declared 300 by 128, but the tensor is 320 by 128 as stored, which "
+        "its view (all rows, as stored) makes 320 by 128 [tensor-shape]",
+        f"{name}, tensor output_norm.weight: on is declared of Int, and the tensor holds reals [tensor-type]",
+        f"{name}, tensor blk.7.attn_q.weight: the program needs Wq7 from blk.7.attn_q.weight; the file has no such "
+        "tensor; the nearest is blk.1.attn_q.weight [missing-tensor]",
+        "3 refusals",
+    ]
