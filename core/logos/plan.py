@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from logos.artifacts import check_paths, emit_artifacts, job_files, tool_files
+from logos.author import author_program
 from logos.hookspecs import Job, Rule, Target
-from logos.job import Request, family_of, make_job, open_checkpoint
+from logos.job import Request, make_job
 from logos.manager import Manager
 from logos.near import suggestion
-from logos.project import Author
 from logos.refusal import Refusal, Refused
 from logos.selection import Order, Selection
 from logos.source import Source, Spot
@@ -21,6 +21,7 @@ from logos.steps import (
     Step,
     absolute,
     author_step,
+    emission_record,
     emit_step,
     extract_step,
     extraction_record,
@@ -109,19 +110,8 @@ def _job(manager: Manager, order: Order, private: Path) -> tuple[Target, Job, Re
     return (*make_job(manager, request, order.target), request)
 
 
-def author_program(manager: Manager, author: Author, family: str | None) -> str:
-    """The program that a checkpoint's family writes for it."""
-    from logos.hookspecs import AuthorOptions
-
-    checkpoint = open_checkpoint(manager, author.checkpoint)
-    try:
-        name = family or family_of(manager, checkpoint) or str(checkpoint.metadata.get("general.architecture"))
-        return manager.family(name).author(checkpoint, AuthorOptions(author.context, author.layers))
-    finally:
-        checkpoint.close()
-
-
 def check_hold(target: Target, hold: tuple[str, ...]) -> None:
+    """Refuses fusion steps that the target does not have (`unknown-fusion-step`), with those it has."""
     known = ", ".join(target.fuses) or "none"
     unknown = [step for step in hold if step not in target.fuses]
     if unknown:
@@ -138,7 +128,7 @@ def check_hold(target: Target, hold: tuple[str, ...]) -> None:
 
 def _unit(target: Target, job: Job, order: Order, private: Path) -> Unit:
     try:
-        emitted = [artifact.path for artifact in emit_artifacts(target, job)]
+        emitted = emit_artifacts(target, job)
         following = target.steps(job)
         for weight_file in following.extractions:
             check_sources(job.binding, weight_file)
@@ -147,16 +137,18 @@ def _unit(target: Target, job: Job, order: Order, private: Path) -> Unit:
             job.binding.checkpoint.close()
     extracted = [path for weight_file in following.extractions for path in weight_paths(weight_file)]
     made = [path for edge in following.edges for path in edge.outputs]
-    files = (*emitted, *extracted, *made)
+    files = (*(artifact.path for artifact in emitted), *extracted, *made)
     check_paths(target, files)
-    inputs = (absolute(order.request.program), *map(absolute, job_files(job)))
+    own = private / "records" / order.name / order.target
+    sources = tuple(map(absolute, job_files(job)))
+    record = own / "emission.json"
+    records = {record: emission_record(emitted)}
     steps = [author_step(order)] if order.author else []
-    steps.append(emit_step(order, emitted, inputs))
-    records: dict[Path, str] = {}
+    steps.append(emit_step(order, emitted, (absolute(order.request.program), *sources, absolute(record))))
     for weight_file in following.extractions:
-        record = private / "extractions" / order.name / order.target / f"{weight_file.path}.json"
+        record = own / "extractions" / f"{weight_file.path}.json"
         records[record] = extraction_record(job, weight_file)
-        steps.append(extract_step(order, weight_file, (absolute(record), *inputs[1:])))
+        steps.append(extract_step(order, weight_file, (*sources, absolute(record))))
     steps += target_steps(order, following)
     return Unit(
         order=order,
@@ -164,6 +156,6 @@ def _unit(target: Target, job: Job, order: Order, private: Path) -> Unit:
         leaves=Counter(bound.role.value for bound in job.binding.leaves),
         files=files,
         steps=tuple(steps),
-        rules=tuple(replace(rule, name=rule_name(target.name, rule.name)) for rule in following.rules),
+        rules=tuple(replace(rule, name=rule_name(order.target, rule)) for rule in following.rules),
         records=records,
     )

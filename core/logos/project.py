@@ -7,20 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from logos.author import Author
 from logos.refusal import Refusal
 from logos.source import Place, Spot
 from logos.toml_places import KeyPath, KeyPlace
 
 FILE_NAME = "logos.toml"
-
-
-@dataclass(frozen=True, slots=True)
-class Author:
-    """A program to write from a checkpoint; `context` and `layers` None are the author's defaults."""
-
-    checkpoint: Path
-    context: int | None = None
-    layers: int | None = None
 
 
 @dataclass(frozen=True)

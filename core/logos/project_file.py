@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from logos.author import Author
 from logos.near import nearest
-from logos.project import FILE_NAME, Author, Project, Workspace, nearest_place
+from logos.project import FILE_NAME, Project, Workspace, nearest_place
 from logos.refusal import Refusal, Refused, refuse
 from logos.source import Place, Source, Span, Spot, source_from_bytes
 from logos.toml_places import KeyPath, KeyPlace, key_places

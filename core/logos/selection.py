@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from logos.author import Author
 from logos.job import Request
 from logos.near import suggestion
-from logos.project import FILE_NAME, Author, Project, Workspace
+from logos.project import FILE_NAME, Project, Workspace
 from logos.project_file import read_workspace
 from logos.refusal import Refusal, Refused, refuse
 from logos.source import Place, Spot

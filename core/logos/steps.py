@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 
-from logos.hookspecs import Job, Steps, WeightFile
+from logos.hookspecs import Artifact, Job, Rule, Steps, WeightFile
 from logos.selection import Order
 from logos.weights.binding import Bound
 from logos.weights.views import TensorView
@@ -55,9 +55,9 @@ def author_step(order: Order) -> Step:
     return Step("author", f"author {order.name}", (program,), implicit=(checkpoint,), arguments=tuple(arguments))
 
 
-def emit_step(order: Order, files: Sequence[str], inputs: Sequence[Path]) -> Step:
+def emit_step(order: Order, artifacts: Sequence[Artifact], inputs: Sequence[Path]) -> Step:
     """Writes the artifact's text files."""
-    outputs = tuple(absolute(order.folder / file) for file in files)
+    outputs = tuple(absolute(order.folder / artifact.path) for artifact in artifacts)
     arguments = (*_request_arguments(order), "-q")
     return Step("emit", f"emit {order.title}", outputs, implicit=tuple(inputs), arguments=arguments, tools=order.target)
 
@@ -73,9 +73,10 @@ def extract_step(order: Order, weight_file: WeightFile, inputs: Sequence[Path]) 
 
 def target_steps(order: Order, following: Steps) -> list[Step]:
     """The target's own edges, their paths in the artifact's folder."""
+    rules = {rule.name: rule for rule in following.rules}
     return [
         Step(
-            rule_name(order.target, edge.rule),
+            rule_name(order.target, rules[edge.rule]),
             f"{edge.rule} {edge.outputs[0]} of {order.title}",
             tuple(absolute(order.folder / path) for path in edge.outputs),
             tuple(absolute(order.folder / path) for path in edge.inputs),
@@ -85,9 +86,11 @@ def target_steps(order: Order, following: Steps) -> list[Step]:
     ]
 
 
-def rule_name(target: str, rule: str) -> str:
-    """A target's rule as build.ninja names it, so that two targets may each have a rule of one name."""
-    return re.sub(r"[^A-Za-z0-9_.-]", "_", f"{target}.{rule}")
+def rule_name(target: str, rule: Rule) -> str:
+    """A target's rule as build.ninja names it: two targets may each have a rule of one name, and one target's rule may
+    have another command for another program."""
+    command = hashlib.sha256(repr((rule.command, rule.pool)).encode()).hexdigest()[:8]
+    return re.sub(r"[^A-Za-z0-9_.-]", "_", f"{target}.{rule.name}.{command}")
 
 
 def weight_paths(weight_file: WeightFile) -> tuple[str, ...]:
@@ -95,6 +98,13 @@ def weight_paths(weight_file: WeightFile) -> tuple[str, ...]:
     if weight_file.format == "raw":
         return tuple(f"{weight_file.path}/{entry.variable}.{entry.dtype.lower()}" for entry in weight_file.entries)
     return (weight_file.path,)
+
+
+def emission_record(artifacts: Sequence[Artifact]) -> str:
+    """What emission is to write, as text: an input of the step, so that it runs whenever that changes, for whatever
+    reason (a file that appears in a weight folder with an old time, for one)."""
+    digests = {artifact.path: hashlib.sha256(artifact.text.encode()).hexdigest() for artifact in artifacts}
+    return json.dumps(digests, indent=1, ensure_ascii=False) + "\n"
 
 
 def extraction_record(job: Job, weight_file: WeightFile) -> str:

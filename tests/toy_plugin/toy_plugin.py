@@ -39,7 +39,7 @@ class ToyOptions:
 
     style: Literal["plain", "fancy"] = "plain"
     weights: Literal["none", "safetensors", "raw"] = "none"
-    tool: Literal["none", "copy", "fail", "slow"] = "none"
+    tool: Literal["none", "copy", "fail", "slow", "say"] = "none"
     path: str = "notes/counts.txt"
     words: tuple[str, ...] = ()
     loud: bool = False
@@ -77,12 +77,14 @@ class ToyTarget:
         copy = Rule("copy", "cp $in $out", "")
         fail = Rule("fail", "echo 'toy tool: line 3: it broke' >&2; exit 7", "")
         slow = Rule("slow", "echo half > $out; sleep 60", "")
+        say = Rule("say", f"echo {' '.join(options.words)} > $out", "")
         edges = {
+            "say": (Edge("say", ("said.txt",), ()),),
             "copy": (Edge("copy", ("copy.txt",), ("program.txt",)),),
             "fail": (Edge("fail", ("no.txt",), ()),),
             "slow": (Edge("slow", ("slow.txt",), ()),),
         }
-        return Steps(files, (copy, fail, slow), edges.get(options.tool, ()))
+        return Steps(files, (copy, fail, slow, say), edges.get(options.tool, ()))
 
     def run(self, job: Job, inputs: Inputs) -> Mapping[str, Any]:
         raise refuse("toy-run", "the toy runs nothing", Spot("toy"), "run the program on the reference machine")

@@ -98,6 +98,23 @@ def test_a_changed_weight_file_extracts_again(toy: Toy) -> None:
     assert (toy.folder / "build/p/toy/raw/W.f32").read_bytes() == b"\1" * 24
 
 
+def test_a_weight_file_that_appears_with_an_old_time_is_seen(toy: Toy) -> None:
+    toy.write("given/readme", "")
+    arguments = ("p.lg", "--target", "toy", "--family", "toy", "--weights", "given", "-D", "weights=raw")
+    toy.build(*arguments)
+    os.utime(toy.write("given/x.f32", "\0" * 8), (1, 1))
+    assert toy.build(*arguments).code == 0
+    assert toy.tree("build/p/toy/raw") == ["W.f32", "x.f32"]
+
+
+def test_one_rule_of_a_target_may_have_two_commands(toy: Toy) -> None:
+    for name in ("a", "b"):
+        text = f'[project]\nname = "{name}"\nprogram = "../p.lg"\nfamily = "toy"\n[target.toy]\n'
+        toy.write(f"{name}/logos.toml", f'{text}tool = "say"\nwords = ["from {name}"]\n')
+    assert toy.build("a", "b", "--out", "made").code == 0
+    assert [(toy.folder / f"made/{name}/toy/said.txt").read_text() for name in ("a", "b")] == ["from a\n", "from b\n"]
+
+
 def test_files_that_an_option_no_longer_asks_for_are_removed(toy: Toy) -> None:
     arguments = ("p.lg", "--target", "toy", "--family", "toy")
     toy.build(*arguments, "-D", "weights=raw", "-D", "path=deep/er/x.txt")

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from logos.project import Author, Project
+from logos.author import Author
+from logos.project import Project
 from logos.project_file import read_workspace
 from logos.refusal import Refused
 from logos.source import Source

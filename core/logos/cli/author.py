@@ -33,8 +33,7 @@ def command(
 ) -> None:
     """Write the decode step of CHECKPOINT as a program: one step, token in, next token out."""
     from logos.atomic import write_if_changed
-    from logos.plan import author_program
-    from logos.project import Author
+    from logos.author import Author, author_program
 
     text = author_program(open_manager(verbose), Author(checkpoint, context, layers), family)
     write_if_changed(output, text)
