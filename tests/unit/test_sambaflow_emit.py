@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import logos_sambaflow
-from logos import Refused, WeightEntry
+from logos import Refused, Request, Source, WeightEntry, make_job, make_manager
 from logos.ops import OPS
 from logos_sambaflow import QWEN38_OPS, VENDOR_HEADER, TorchArtifact, emit_torch_module, torch_spelling
 from logos_sambaflow.emit import model_text
@@ -135,6 +135,14 @@ def test_a_module_with_other_operations_than_the_program_stops_emission() -> Non
 def test_a_statement_that_is_no_call_of_a_helper_counts_as_an_operation() -> None:
     model = emit_torch_module(SHORT).model_py.replace("        return (z,)", "        z = z + 1\n        return (z,)")
     assert operations(model) == {"silu": 1, "plus": 1, "z = z + 1": 1}
+
+
+def test_a_file_name_cannot_end_its_comment() -> None:
+    request = Request(Path("p"), source=Source("/some/where/odd\nimport os\udc80.lg", SHORT))
+    _, job = make_job(make_manager(), request, "rdu-sambaflow")
+    model = model_text(Layout(job))
+    assert "# 0 y: silu, odd?import os?.lg:2\n" in model
+    assert "/some/where" not in model
 
 
 def test_only_the_helpers_that_are_used_are_emitted() -> None:

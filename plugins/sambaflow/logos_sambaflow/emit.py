@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable
 from string import Template
 
-from logos import Role, Value
+from logos import Role
 from logos_sambaflow.forward import REAL, Statement, folded, statements
-from logos_sambaflow.layout import PARAMETERS, Layout
+from logos_sambaflow.layout import Layout
 from logos_sambaflow.parts import body, closure, helpers, text
 from logos_sambaflow.readback import check_module
 
@@ -105,8 +105,3 @@ def _constant_lines(layout: Layout, written: Iterable[Statement]) -> Iterable[st
     real = layout.constant(REAL)
     if any(f"self.{real}." in line for statement in written for line in statement.lines):
         yield f"        self.{real} = nn.Parameter(torch.zeros((1, 1), dtype=DTYPE), requires_grad=False)"
-
-
-def parameters(layout: Layout) -> tuple[Value, ...]:
-    """The values that weight files hold: weights, tables and constants, in the order of declaration."""
-    return tuple(leaf.value for leaf in layout.leaves(*PARAMETERS))

@@ -62,9 +62,10 @@ class _Writer:
         node, layout = self.node, self.layout
         arguments = self._arguments()
         made = ", ".join(layout.names[value.name] for value in node.results)
-        origin = f"{PurePath(layout.graph.source.name).name}:{node.line}"
+        # A file's name may hold a line break, which would end the comment.
+        file = "".join(c if c.isprintable() else "?" for c in PurePath(layout.graph.source.name).name)
         variable = node.results[0].name
-        comment = f"        # {node.index} {variable}: {node.op.name}, {origin}"
+        comment = f"        # {node.index} {variable}: {node.op.name}, {file}:{node.line}"
         lines = (comment, *folded(f"{made} = {self.helper.name}(", arguments, ")", indent=8))
         operators = operators_of(self.helper.name, layout.options.operators)
         if self.casts and "cast" not in operators:

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from logos import API, Artifact, Inputs, Job, Refusal, Role, Spot, Steps, Value, WeightEntry, WeightFile, suggestion
-from logos_sambaflow.emit import compile_text, model_text, parameters
-from logos_sambaflow.layout import Layout
+from logos_sambaflow.emit import compile_text, model_text
+from logos_sambaflow.layout import PARAMETERS, Layout
 from logos_sambaflow.manifest import manifest_text
 from logos_sambaflow.options import Options
 from logos_sambaflow.spelling import SPELLS
@@ -50,7 +50,7 @@ class SambaflowTarget:
     def steps(self, job: Job) -> Steps:
         """weights.safetensors, where there are values to write and the options ask for it."""
         layout = Layout(job)
-        entries = tuple(_entry(layout, value) for value in parameters(layout) if _supplied(job, value.name))
+        entries = tuple(_entry(layout, leaf.value) for leaf in layout.leaves(*PARAMETERS) if _supplied(job, leaf.name))
         if layout.options.weights == "none" or not entries:
             return Steps()
         return Steps((WeightFile(WEIGHTS, entries),))
