@@ -96,7 +96,7 @@ def test_programs_of_breaking_names_alone_export_and_trace(tmp_path: Path) -> No
         group = names[number : number + 4]
         made = emitted(program(*group), tmp_path / str(number))
         values = made.noise()
-        module = made.module.LogosModule().load_weights(tmp_path, torch.float64, {group[0]: values[group[0]]})
+        module = made.module.LogosModule().load_weights(tmp_path, "float64", {group[0]: values[group[0]]})
         arguments = tuple(torch.from_numpy(values[name]) for name in group[1:3])
         want = reference(made, values, [group[3]])[group[3]]
         for run in (torch.export.export(module, arguments).module(), quietly_traced(module, arguments)):
