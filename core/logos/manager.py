@@ -1,158 +1,149 @@
-"""Finding plugins and asking them. Made by a function, never a global."""
+"""Asking the installed plugins what they offer. Made by a function, never a global."""
 
 from __future__ import annotations
 
+import sys
 import traceback
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, TypeVar
+from importlib.metadata import EntryPoint
+from typing import Any, TypeVar, cast
 
 import pluggy
 
+from logos.contracts import fault
+from logos.discovery import Installed, Problem, discover, said
 from logos.grammar import Grammar, make_grammar
-from logos.hookspecs import API, CheckpointFormat, Family, Specs, Target
+from logos.hookspecs import CheckpointFormat, Family, Target
 from logos.near import suggestion
 from logos.op import Op
 from logos.refusal import Refused, refuse
 from logos.source import Spot
 
-GROUP = "logos"
 T = TypeVar("T")
 
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """A plugin, or a part of one, that was left out: which, of which distribution, why; `trace` is for `-v`."""
-
-    plugin: str
-    distribution: str
-    cause: str
-    trace: str = ""
-
-    def text(self) -> str:
-        return f"plugin {self.plugin} of distribution {self.distribution} is left out: {self.cause}"
-
-
-@dataclass(frozen=True, slots=True)
-class Installed:
-    """A plugin that was loaded."""
-
-    plugin: str
-    distribution: str
-    version: str
-    object: Any = field(repr=False)
+_KINDS: dict[str, tuple[type[Any], str]] = {
+    "logos_targets": (Target, "target"),
+    "logos_checkpoints": (CheckpointFormat, "checkpoint format"),
+    "logos_families": (Family, "family"),
+    "logos_ops": (Op, "op"),
+}
+"""For each hook, the contract of what it returns and what messages call it."""
 
 
 @dataclass
 class Manager:
-    """The installed plugins and what they offer, asked once.
+    """The installed plugins and what they offer, each asked once.
 
     `problems` grows as faults are found; the command line shows each once. A contested name is nobody's: asking for it
-    is refused, naming both plugins.
+    is refused, naming every plugin that offers it.
     """
 
+    hooks: pluggy.PluginManager
     plugins: tuple[Installed, ...] = ()
     problems: list[Problem] = field(default_factory=list)
-    contested: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+    contested: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    _offers: dict[str, list[tuple[Installed, Any]]] = field(default_factory=dict)
 
-    @cached_property
-    def _hooks(self) -> pluggy.PluginManager:
-        hooks = pluggy.PluginManager(GROUP)
-        hooks.add_hookspecs(Specs)
-        for installed in self.plugins:
-            hooks.register(installed.object, name=installed.plugin)
-        return hooks
+    def offers(self, hook: str) -> list[tuple[Installed, Any]]:
+        """What the plugins offer through a hook, each asked by itself, so that one plugin's fault is its own; without
+        what breaks the contract, and without a name that several offer."""
+        if hook not in self._offers:
+            kind, noun = _KINDS[hook]
+            sound = [(installed, one) for installed, one in self._ask(hook) if self._keeps(hook, installed, one, kind)]
+            self._offers[hook] = self._uncontested(noun, sound)
+        return self._offers[hook]
 
-    def _offers(self, hook: str, kind: type[T]) -> Iterable[tuple[Installed, T]]:
-        """What every plugin returns for a hook, each by itself, so that one plugin's fault is its own."""
+    def _ask(self, hook: str) -> Iterable[tuple[Installed, Any]]:
         by_name = {installed.plugin: installed for installed in self.plugins}
-        for implementation in getattr(self._hooks.hook, hook).get_hookimpls():
+        for implementation in getattr(self.hooks.hook, hook).get_hookimpls():
             installed = by_name[implementation.plugin_name]
             try:
-                offered = implementation.function()
+                with redirect_stdout(sys.stderr):
+                    offered = implementation.function()
             except (Exception, SystemExit) as error:
-                self._leave_out(installed, f"{hook}() raised {_said(error)}", traceback.format_exc())
+                self._leave_out(installed, f"{hook}() raised {said(error)}", traceback.format_exc())
                 continue
             if not isinstance(offered, Sequence) or isinstance(offered, str):
-                self._leave_out(installed, f"{hook}() returned {type(offered).__name__}, not a list")
+                self._leave_out(installed, f"{hook}() returned a {type(offered).__name__}, not a list")
                 continue
             for one in offered:
-                if isinstance(one, kind):
-                    yield installed, one
-                else:
-                    cause = f"{hook}() returned {type(one).__name__}, which is no {kind.__name__}"
-                    self._leave_out(installed, cause)
+                yield installed, one
+
+    def _keeps(self, hook: str, installed: Installed, one: Any, kind: type[Any]) -> bool:
+        cause = fault(one, kind)
+        if cause is not None:
+            name = getattr(one, "name", None)
+            self._leave_out(installed, f"{hook}(): {cause}", lost=(name,) if isinstance(name, str) else ())
+        return cause is None
+
+    def _uncontested(self, noun: str, offers: list[tuple[Installed, Any]]) -> list[tuple[Installed, Any]]:
+        by_name: dict[str, list[tuple[Installed, Any]]] = {}
+        for installed, one in offers:
+            by_name.setdefault(one.name, []).append((installed, one))
+        for name, found in by_name.items():
+            if len(found) > 1:
+                plugins = tuple(installed.plugin for installed, _ in found)
+                self.contested[noun, name] = plugins
+                self._leave_out(found[-1][0], f"{noun} {name} is also offered by plugin {', '.join(plugins[:-1])}")
+        return [found[0] for _, found in sorted(by_name.items()) if len(found) == 1]
+
+    def _leave_out(self, installed: Installed, cause: str, trace: str = "", lost: tuple[str, ...] = ()) -> None:
+        self.problems.append(Problem(installed.plugin, installed.distribution, cause, trace, lost))
 
     def offered(self, hook: str) -> dict[str, list[str]]:
         """For each plugin, the names of what it brings through a hook and what is in use."""
-        kinds: dict[str, tuple[type[Any], Iterable[Any]]] = {
-            "logos_targets": (Target, self.targets.values()),
-            "logos_checkpoints": (CheckpointFormat, self.formats.values()),
-            "logos_families": (Family, self.families.values()),
-            "logos_ops": (Op, self.ops),
-        }
-        kind, used = kinds[hook]
-        in_use, seen = list(used), len(self.problems)
         found: dict[str, list[str]] = {}
-        for installed, one in self._offers(hook, kind):
-            if any(one is other or one.name == other.name for other in in_use):
-                found.setdefault(installed.plugin, []).append(one.name)
-        del self.problems[seen:]  # already said when the hook was first asked
+        for installed, one in self._plugin_ops if hook == "logos_ops" else self.offers(hook):
+            found.setdefault(installed.plugin, []).append(one.name)
         return found
 
-    def _leave_out(self, installed: Installed, cause: str, trace: str = "") -> None:
-        self.problems.append(Problem(installed.plugin, installed.distribution, cause, trace))
-
-    def _by_name(self, kind: str, offers: Iterable[tuple[Installed, T]], name: Callable[[T], str]) -> dict[str, T]:
-        found: dict[str, tuple[Installed, T]] = {}
-        for installed, one in offers:
-            key = name(one)
-            if key in found:
-                first = found[key][0]
-                self.contested[kind, key] = (first.plugin, installed.plugin)
-                self._leave_out(installed, f"{kind} {key} is also offered by plugin {first.plugin}")
-            else:
-                found[key] = installed, one
-        return {key: one for key, (_, one) in sorted(found.items()) if (kind, key) not in self.contested}
+    def _named(self, hook: str) -> dict[str, Any]:
+        return {one.name: one for _, one in self.offers(hook)}
 
     @cached_property
     def targets(self) -> dict[str, Target]:
         """The targets, by name. A target for another version of the contract is left out, by name."""
-        fitting = []
-        for installed, target in self._offers("logos_targets", Target):  # type: ignore[type-abstract]
-            if target.api == API:
-                fitting.append((installed, target))
-            else:
-                cause = f"its target {target.name} is for contract version {target.api}; this is version {API}"
-                self._leave_out(installed, cause)
-        return self._by_name("target", fitting, lambda target: target.name)
+        return cast("dict[str, Target]", self._named("logos_targets"))
 
     @cached_property
     def formats(self) -> dict[str, CheckpointFormat]:
-        offers = self._offers("logos_checkpoints", CheckpointFormat)  # type: ignore[type-abstract]
-        return self._by_name("checkpoint format", offers, lambda format: format.name)
+        return cast("dict[str, CheckpointFormat]", self._named("logos_checkpoints"))
 
     @cached_property
     def families(self) -> dict[str, Family]:
-        offers = self._offers("logos_families", Family)  # type: ignore[type-abstract]
-        return self._by_name("family", offers, lambda family: family.name)
+        return cast("dict[str, Family]", self._named("logos_families"))
+
+    @cached_property
+    def _plugin_ops(self) -> list[tuple[Installed, Op]]:
+        """The plugins' ops. One that could be taken for an op of the core is left out; two that could be taken for
+        each other are both."""
+        from logos.ops import OPS
+
+        offers: list[tuple[Installed, Op]] = []
+        for installed, op in self.offers("logos_ops"):
+            clash = _clash((*OPS, op))
+            if clash:
+                self._leave_out(installed, f"its op {op.name}: {clash}", lost=(op.name,))
+            else:
+                offers.append((installed, op))
+        out = set()
+        for number, (installed, op) in enumerate(offers):
+            for other, before in offers[:number]:
+                clash = _clash((before, op))
+                if clash:
+                    out |= {before.name, op.name}
+                    self._leave_out(installed, f"its op {op.name} and {before.name} of plugin {other.plugin}: {clash}")
+        return [(installed, op) for installed, op in offers if op.name not in out]
 
     @cached_property
     def ops(self) -> tuple[Op, ...]:
-        """The core's ops, then the plugins'. An op that would make the language ambiguous is left out, by name."""
+        """The core's ops, then the plugins', by name."""
         from logos.ops import OPS
 
-        ops = OPS
-        for installed, op in self._offers("logos_ops", Op):
-            try:
-                make_grammar((*ops, op))
-            except Refused as refused:
-                self._leave_out(installed, refused.refusals[0].what)
-            else:
-                ops = (*ops, op)
-        return ops
+        return (*OPS, *(op for _, op in self._plugin_ops))
 
     @cached_property
     def grammar(self) -> Grammar:
@@ -174,15 +165,26 @@ class Manager:
         names = sorted(known)
         where = Spot(f"{kind} {name}")
         if (kind, name) in self.contested:
-            one, two = self.contested[kind, name]
-            what = f"plugins {one} and {two} both offer the {kind} {name}"
-            return refuse(f"contested-{kind}", what, where, "uninstall one of the two")
+            *most, last = self.contested[kind, name]
+            what = f"the {kind} {name} is offered by the plugins {', '.join(most)} and {last}"
+            return refuse(f"contested-{kind}", what, where, "uninstall all of them but one")
         for problem in self.problems:
-            if name == problem.plugin or name in problem.cause.split():
+            if name in problem.lost:
                 return refuse(f"broken-{kind}", problem.text(), where, "mend or reinstall that distribution")
-        listed = ", ".join(names) or "none"
         what = f"no installed plugin offers the {kind} {name}{suggestion(name, names)}"
-        return refuse(f"unknown-{kind}", what, where, f"installed: {listed}; `logos plugins` shows from where")
+        next_ = f"installed: {', '.join(names) or 'none'}; `logos plugins` shows from where"
+        if self.problems:
+            left_out = dict.fromkeys(problem.plugin for problem in self.problems)
+            next_ += f"; left out: {', '.join(left_out)}"
+        return refuse(f"unknown-{kind}", what, where, next_)
+
+
+def _clash(ops: tuple[Op, ...]) -> str | None:
+    try:
+        make_grammar(ops)
+    except Refused as refused:
+        return refused.refusals[0].what
+    return None
 
 
 def make_manager(found: Iterable[EntryPoint] | None = None) -> Manager:
@@ -190,46 +192,4 @@ def make_manager(found: Iterable[EntryPoint] | None = None) -> Manager:
 
     A plugin that fails to load is named in `problems`, with its distribution, and left out.
     """
-    points = entry_points(group=GROUP) if found is None else found
-    problems: list[Problem] = []
-    plugins: list[Installed] = []
-    for point in sorted(points, key=lambda point: (_distribution(point), point.name)):
-        distribution = _distribution(point)
-        version = point.dist.version if point.dist else "?"
-        name, taken = point.name, {installed.plugin for installed in plugins}
-        if name in taken:
-            name = f"{distribution}:{point.name}"
-        try:
-            plugin = point.load()
-        except (Exception, SystemExit) as error:
-            cause = f"{point.value} cannot be imported: {_said(error)}"
-            problems.append(Problem(name, distribution, cause, traceback.format_exc()))
-            continue
-        fault = _hook_fault(plugin)
-        if fault:
-            problems.append(Problem(name, distribution, fault))
-        else:
-            plugins.append(Installed(name, distribution, version, plugin))
-    return Manager(tuple(plugins), problems)
-
-
-def _distribution(point: EntryPoint) -> str:
-    return point.dist.name if point.dist else "?"
-
-
-def _said(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def _hook_fault(plugin: object) -> str | None:
-    """A hook that nobody would call: a misspelt one, or one without its marker."""
-    known = [name for name in dir(Specs) if name.startswith("logos_")]
-    for name in dir(plugin):
-        member = getattr(plugin, name, None)
-        marked = getattr(member, "logos_impl", None) is not None
-        if marked and name not in known:
-            return f"{name} is no hook{suggestion(name, known)}"
-        if name in known and callable(member) and not marked:
-            return f"{name} has no marker: decorate it with logos.hookspecs.hookimpl"
-    return None
+    return Manager(*discover(found))

@@ -144,8 +144,10 @@ def test_patterns_that_could_match_one_sentence_are_refused_naming_both() -> Non
     assert refusal.code == "ambiguous-ops"
     assert "matmul and twin could both be meant by `Let x be x matmul x.`" in refusal.what
     again = Op("matmul", "product of X and Y", (Shapes("X (m, k), Y (k, n) -> (m, n)"),), lambda X, Y: X)
-    with pytest.raises(Refused, match="two ops are named matmul"):
+    with pytest.raises(Refused) as refused:
         make_grammar((*OPS, again))
+    (refusal,) = refused.value.refusals
+    assert (refusal.code, refusal.what) == ("op-declared-twice", "two ops are named matmul")
 
 
 def test_an_op_whose_own_variants_collide_is_refused() -> None:
@@ -176,9 +178,9 @@ def test_a_long_program_is_read_and_printed_in_seconds() -> None:
 
 
 def test_very_long_words_are_cut_in_messages() -> None:
-    long = "x" * 100_000
-    for text in (f"Let y be silu of {long}.", f"Let y be slu of {long}.", f"Let y be row {'1' * 100_000} of y.",
-                 f"Let {long} be a 99999999 by 99999999 tensor of Real.", "Let y be " + "a " * 100_000 + "."):  # fmt: skip
+    long, digits = "x" * 100_000, "1" * 100_000
+    for text in (f"Let y be silu of {long}.", f"Let y be slu of {long}.", f"Let y be row {digits} of y.",
+                 f"Let {long} be a 99999999 by 99999999 tensor of Real.", f"Let y be {'a ' * 100_000}."):  # fmt: skip
         with pytest.raises(Refused) as refused:
             graph(text)
         assert all(len(one.text()) < 1000 for one in refused.value.refusals)

@@ -1,220 +1,371 @@
-"""Plugins: found through entry points, asked one by one; a faulty one is left out by name and the rest goes on."""
+"""Plugins that break: each is left out by name with its cause, and everything else goes on."""
 
 from __future__ import annotations
 
-import types
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from logos import Op, Refused, Shapes, hookimpl
-from logos.grammar import make_grammar
-from logos.manager import Manager, make_manager
+from logos import Manager, Op, Refused, Shapes, hookimpl, make_manager
+from logos.hookspecs import API, Specs
 from logos.ops import OPS
 
 
 @dataclass(frozen=True)
-class Distribution:
-    name: str
-    version: str = "1.0"
+class Options:
+    """No option."""
 
 
-@dataclass(frozen=True)
-class Point:
-    """An entry point that loads by calling `make`."""
+class Fake(EntryPoint):
+    """An entry point that loads by calling a function; its distribution is in memory."""
 
-    name: str
-    make: Callable[[], object]
-    distribution: str = "strange"
-    value: str = "strange.plugin"
+    def __new__(cls, name: str, load: Callable[[], Any], distribution: str = "strange") -> Fake:
+        self = super().__new__(cls)
+        vars(self).update(name=name, value=f"{name}_module", group="logos", loads=load)
+        vars(self)["dist"] = SimpleNamespace(name=distribution, version="1.2")
+        return self
 
-    @property
-    def dist(self) -> Distribution:
-        return Distribution(self.distribution)
+    def __init__(self, *arguments: Any) -> None:
+        pass
 
-    def load(self) -> object:
-        return self.make()
-
-
-@dataclass(frozen=True)
-class FakeTarget:
-    name: str = "fake"
-    api: int = 1
-    spells: frozenset[str] = frozenset()
-    fuses: tuple[str, ...] = ()
-    stores: tuple[str, ...] = ()
-    options: type[Any] = Distribution
-
-    def refusals(self, job: Any) -> list[Any]:
-        return []
-
-    def emit(self, job: Any) -> list[Any]:
-        return []
-
-    def steps(self, job: Any) -> None:
-        return None
-
-    def run(self, job: Any, inputs: Any) -> dict[str, Any]:
-        return {}
+    def load(self) -> Any:
+        return vars(self)["loads"]()
 
 
-@dataclass(frozen=True)
-class FakeFamily:
-    name: str = "fake"
-
-    def author(self, header: Any, options: Any) -> str:
-        return ""
-
-    def view(self, variable: str, graph: Any, checkpoint: Any) -> None:
-        return None
+def target(name: str = "board", **more: Any) -> SimpleNamespace:
+    usual = {
+        "name": name, "api": API, "spells": frozenset({"plus"}), "fuses": (), "stores": ("float32",),
+        "options": Options, "refusals": lambda job: (), "emit": lambda job: (), "steps": lambda job: None,
+        "run": lambda job, inputs: {},
+    }  # fmt: skip
+    return SimpleNamespace(**{**usual, **more})
 
 
-def plugin(**hooks: Any) -> types.SimpleNamespace:
-    """A plugin whose hooks return, or do, what is given."""
-    namespace = types.SimpleNamespace()
-    for name, value in hooks.items():
-        function = value if callable(value) else (lambda value=value: value)
-        setattr(namespace, name, hookimpl(function))
-    return namespace
+def plugin(**hooks: Callable[[], Any]) -> SimpleNamespace:
+    return SimpleNamespace(**{name: hookimpl(function) for name, function in hooks.items()})
 
 
-def manager(*points: Point) -> Manager:
-    return make_manager(points)  # type: ignore[arg-type]
+def point(name: str, made: Any, distribution: str = "strange") -> EntryPoint:
+    return Fake(name, lambda: made, distribution)
 
 
-def raiser(error: BaseException) -> Callable[[], object]:
-    def load() -> object:
+def offering(name: str, *targets: Any, distribution: str = "strange") -> EntryPoint:
+    return point(name, plugin(logos_targets=lambda: list(targets)), distribution)
+
+
+GOOD = offering("good", target("good"), distribution="sound")
+
+
+def raising(error: BaseException) -> Callable[[], Any]:
+    def load() -> Any:
         raise error
 
     return load
 
 
-def problems(made: Manager) -> list[str]:
-    assert made.targets is not None
-    assert made.families is not None
-    assert made.ops is not None
-    return [problem.text() for problem in made.problems]
+def problem(manager: Manager) -> str:
+    """The one problem, after everything was asked; the sound plugin's target is there."""
+    assert list(manager.targets) == ["good"]
+    assert manager.grammar.ops[: len(OPS)] == OPS
+    assert manager.formats == manager.families == {}
+    (one,) = manager.problems
+    return one.text()
 
 
-def refused(ask: Callable[[], object]) -> str:
-    with pytest.raises(Refused) as found:
-        ask()
-    return str(found.value)
+def refusal(manager: Manager, name: str, kind: str = "target") -> tuple[str, str]:
+    with pytest.raises(Refused) as refused:
+        getattr(manager, kind)(name)
+    (one,) = refused.value.refusals
+    return one.code, one.what
 
 
-def test_what_a_plugin_offers_is_found_by_name() -> None:
-    made = manager(Point("p", lambda: plugin(logos_targets=[FakeTarget()], logos_families=[FakeFamily()])))
-    assert made.target("fake") == FakeTarget()
-    assert made.family("fake") == FakeFamily()
-    assert problems(made) == []
+LEFT_OUT = "plugin odd of distribution strange is left out: "
 
 
 @pytest.mark.parametrize(
-    ("error", "cause"),
+    ("error", "said"),
     [
-        (ImportError("no module named nothing"), "ImportError: no module named nothing"),
-        (SyntaxError("bad"), "SyntaxError: bad"),
+        (ImportError("No module named 'vendor'"), "ImportError: No module named 'vendor'"),
+        (SyntaxError("invalid syntax"), "SyntaxError: invalid syntax"),
         (SystemExit(3), "SystemExit: 3"),
-        (ValueError(), "ValueError"),
+        (RuntimeError("two\nlines \x1b[2J of it"), "RuntimeError: two lines ?[2J of it"),
+        (AttributeError(), "AttributeError"),
     ],
 )
-def test_a_plugin_that_cannot_be_imported_is_left_out_and_the_rest_goes_on(error: BaseException, cause: str) -> None:
-    made = manager(Point("bad", raiser(error)), Point("good", lambda: plugin(logos_targets=[FakeTarget()])))
-    assert list(made.targets) == ["fake"]
-    said = f"plugin bad of distribution strange is left out: strange.plugin cannot be imported: {cause}"
-    assert problems(made) == [said]
-    assert refused(lambda: made.target("bad")) == (
-        f"target bad: {said} [broken-target]\n  next: mend or reinstall that distribution"
-    )
-    assert refused(lambda: made.family("bad")).startswith(f"family bad: {said} [broken-family]\n")
+def test_a_plugin_that_cannot_be_loaded_is_left_out(error: BaseException, said: str) -> None:
+    manager = make_manager([Fake("odd", raising(error)), GOOD])
+    assert problem(manager) == f"{LEFT_OUT}odd_module cannot be loaded: {said}"
+    assert "raise error" in manager.problems[0].trace
+    assert refusal(manager, "odd") == ("broken-target", problem(manager))
+    assert refusal(manager, "odd", "family") == ("broken-family", problem(manager))
+    assert refusal(manager, "god")[1] == "no installed plugin offers the target god; did you mean good?"
 
 
-def test_an_interrupt_while_importing_a_plugin_is_an_interrupt() -> None:
+def test_an_interrupt_while_loading_is_no_fault_of_the_plugin() -> None:
     with pytest.raises(KeyboardInterrupt):
-        manager(Point("bad", raiser(KeyboardInterrupt())))
+        make_manager([Fake("odd", raising(KeyboardInterrupt()))])
+
+
+def unmarked() -> list[Any]:
+    return []
+
+
+def unmarked_too() -> list[Any]:
+    return []
+
+
+def marked(name: str) -> Any:
+    return hookimpl(specname=name)(lambda: [target("board")])
+
+
+@hookimpl
+def with_argument(job: object) -> list[Any]:
+    return [job]
 
 
 @pytest.mark.parametrize(
-    ("hooks", "cause"),
+    ("made", "said"),
     [
-        ({"logos_targets": raiser(ValueError("it broke"))}, "logos_targets() raised ValueError: it broke"),
-        ({"logos_targets": raiser(SystemExit(1))}, "logos_targets() raised SystemExit: 1"),
-        ({"logos_targets": None}, "logos_targets() returned NoneType, not a list"),
-        ({"logos_targets": [3]}, "logos_targets() returned int, which is no Target"),
-        ({"logos_families": [FakeTarget()]}, "logos_families() returned FakeTarget, which is no Family"),
-        ({"logos_target": []}, "logos_target is no hook; did you mean logos_targets?"),
-        (
-            {"logos_targets": [FakeTarget(api=99)]},
-            "its target fake is for contract version 99; this is version 1",
-        ),
+        (plugin(logos_target=unmarked_too), "logos_target is no hook; did you mean logos_targets?"),
+        (plugin(build=unmarked_too), "build is no hook"),
+        (SimpleNamespace(logos_targets=unmarked), "logos_targets has no marker: decorate it with logos.hookimpl"),
+        (SimpleNamespace(logos_target=unmarked),
+         "logos_target is no hook and has no marker; did you mean logos_targets?"),
+        (SimpleNamespace(logos_targets=with_argument), "odd_module cannot be loaded: PluginValidationError: "
+         "Plugin 'odd' for hook 'logos_targets'"),
+        (None, "odd_module cannot be loaded: "),
     ],
-)
-def test_a_faulty_hook_is_named(hooks: dict[str, Any], cause: str) -> None:
-    made = manager(Point("bad", lambda: plugin(**hooks)), Point("good", lambda: plugin(logos_families=[FakeFamily()])))
-    assert problems(made) == [f"plugin bad of distribution strange is left out: {cause}"]
-    assert list(made.families) == ["fake"]
+)  # fmt: skip
+def test_a_hook_that_nobody_would_call_leaves_its_plugin_out(made: Any, said: str) -> None:
+    if made is None:
+        made = type("Odd", (), {"logos_targets": property(raising(RuntimeError("lazy")))})()
+    manager = make_manager([point("odd", made), GOOD])
+    assert problem(manager).startswith(LEFT_OUT + said)
+    assert refusal(manager, "odd")[0] == "broken-target"
 
 
-def test_a_hook_without_its_marker_is_named() -> None:
-    made = manager(Point("bad", lambda: types.SimpleNamespace(logos_targets=lambda: [FakeTarget()])))
-    (said,) = problems(made)
-    assert said.endswith("logos_targets has no marker: decorate it with logos.hookspecs.hookimpl")
+def test_a_helper_whose_name_is_far_from_every_hook_is_none() -> None:
+    made = plugin(logos_targets=lambda: [target("board")])
+    made.logos_version = unmarked
+    manager = make_manager([point("odd", made)])
+    assert (list(manager.targets), manager.problems) == (["board"], [])
 
 
-def test_a_name_that_two_plugins_offer_is_nobody_s() -> None:
-    def load() -> object:
-        return plugin(logos_targets=[FakeTarget()], logos_families=[FakeFamily()])
-
-    made = manager(Point("one", load, "first"), Point("two", load, "second"))
-    assert list(made.targets) == []
-    assert refused(lambda: made.target("fake")) == (
-        "target fake: plugins one and two both offer the target fake [contested-target]\n"
-        "  next: uninstall one of the two"
-    )
-    assert "[contested-family]" in refused(lambda: made.family("fake"))
-    assert "plugin two of distribution second is left out: target fake is also offered by plugin one" in problems(made)
+def test_a_hook_may_be_given_by_specname() -> None:
+    manager = make_manager([point("odd", SimpleNamespace(make=marked("logos_targets")))])
+    assert (list(manager.targets), manager.problems) == (["board"], [])
+    manager = make_manager([point("odd", SimpleNamespace(make=marked("aims"))), GOOD])
+    assert problem(manager) == f"{LEFT_OUT}aims is no hook"
 
 
-def test_two_entry_points_of_one_name_are_both_loaded() -> None:
-    made = manager(
-        Point("same", lambda: plugin(logos_targets=[FakeTarget("a")]), "first"),
-        Point("same", lambda: plugin(logos_targets=[FakeTarget("b")]), "second"),
-    )
-    assert list(made.targets) == ["a", "b"]
-    assert [installed.plugin for installed in made.plugins] == ["same", "second:same"]
+class Lazy:
+    """A target whose attributes cost something, and fail."""
+
+    name = "lazy"
+    api = API
+
+    @property
+    def spells(self) -> frozenset[str]:
+        raise OSError("no driver")
 
 
-def doubled(X: Any) -> Any:
-    """2 x."""
-    return 2 * X
-
-
-DOUBLE = Op("double", "double of X", (Shapes("X (r, c) -> (r, c)"),), doubled)
-
-
-def test_a_plugin_s_op_joins_the_language() -> None:
-    made = manager(Point("p", lambda: plugin(logos_ops=[DOUBLE])))
-    assert made.grammar.op("double") is DOUBLE
-    assert problems(made) == []
+def generator() -> Any:
+    yield target()
 
 
 @pytest.mark.parametrize(
-    ("op", "cause"),
+    ("hook", "function", "said"),
     [
-        (replace(DOUBLE, name="silu"), "two ops are named silu"),
-        (replace(DOUBLE, pattern_text="silu of Y"), "silu and double could both be meant by `Let x be silu of x.`"),
+        ("logos_targets", lambda: None, "logos_targets() returned a NoneType, not a list"),
+        ("logos_targets", lambda: target(), "logos_targets() returned a SimpleNamespace, not a list"),
+        ("logos_targets", lambda: "board", "logos_targets() returned a str, not a list"),
+        ("logos_targets", generator, "logos_targets() returned a generator, not a list"),
+        ("logos_targets", raising(SystemExit()), "logos_targets() raised SystemExit"),
+        ("logos_targets", raising(KeyError("spells")), "logos_targets() raised KeyError: 'spells'"),
+        ("logos_targets", lambda: ["board"], "logos_targets(): a str is no Target: it has no api, emit, fuses, name, "
+         "options, refusals, run, spells, steps, stores"),
+        ("logos_targets", lambda: [Lazy()], "logos_targets(): a Lazy raised OSError: no driver when it was looked at"),
+        ("logos_targets", lambda: [target(name=3)], "logos_targets(): the name of a SimpleNamespace is 3, not a text"),
+        ("logos_targets", lambda: [target(spells="plus")],
+         "logos_targets(): `spells` of its target board is 'plus', not names"),
+        ("logos_targets", lambda: [target(options=dict)],
+         "logos_targets(): the options of its target board are no dataclass"),
+        ("logos_targets", lambda: [target(api=API + 1)],
+         f"logos_targets(): its target board is for contract version {API + 1}; this is version {API}"),
+        ("logos_targets", lambda: [SimpleNamespace(name="board", api=API + 7)],
+         f"logos_targets(): its target board is for contract version {API + 7}; this is version {API}"),
+        ("logos_checkpoints", lambda: [target()], "logos_checkpoints(): a SimpleNamespace is no CheckpointFormat: "
+         "it has no open, reads"),
+        ("logos_families", lambda: [target()],
+         "logos_families(): a SimpleNamespace is no Family: it has no author, view"),
+        ("logos_ops", lambda: [target()], "logos_ops(): a SimpleNamespace is no Op"),
+        ("logos_ops", lambda: [Op("twice", "twice X", ("X (r, c)",), len)],  # type: ignore[arg-type]
+         "logos_ops(): a Op raised AttributeError: 'str' object has no attribute 'operands' when it was looked at"),
+        ("logos_ops", lambda: [Op("twice", "twice X", (), len)],
+         "logos_ops(): its op twice lacks a sentence, shapes or a value"),
+        ("logos_ops", lambda: [Op("twice", "twice X", (Shapes("X (r, c) -> (r, c)"),), len, counts=("N",))],
+         "logos_ops(): its op twice has no hole N in its sentence"),
+    ],
+)  # fmt: skip
+def test_what_breaks_its_contract_is_left_out(hook: str, function: Callable[[], Any], said: str) -> None:
+    manager = make_manager([point("odd", plugin(**{hook: function})), GOOD])
+    assert problem(manager).startswith(LEFT_OUT + said)
+
+
+def test_a_target_for_another_contract_is_refused_by_name_when_asked_for() -> None:
+    manager = make_manager([offering("odd", target("board", api=API + 1), target("plank")), GOOD])
+    code, what = refusal(manager, "board")
+    assert code == "broken-target"
+    assert f"its target board is for contract version {API + 1}; this is version {API}" in what
+    assert list(manager.targets) == ["good", "plank"]
+
+
+def test_a_name_that_several_plugins_offer_is_nobodys() -> None:
+    points = [offering(name, target("board"), distribution=f"dist-{name}") for name in ("one", "two", "three")]
+    manager = make_manager([*points, GOOD])
+    assert problem(manager) == (
+        "plugin two of distribution dist-two is left out: target board is also offered by plugin one, three"
+    )
+    assert refusal(manager, "board") == (
+        "contested-target", "the target board is offered by the plugins one, three and two"
+    )  # fmt: skip
+    family = SimpleNamespace(name="kin", author=lambda *_: "", view=lambda *_: None)
+    points = [point(name, plugin(logos_families=lambda: [family])) for name in ("one", "two")]
+    assert refusal(make_manager(points), "kin", "family")[0] == "contested-family"
+
+
+def test_one_plugin_that_offers_a_name_twice_is_contested_with_itself() -> None:
+    manager = make_manager([offering("odd", target("board"), target("board")), GOOD])
+    assert problem(manager) == f"{LEFT_OUT}target board is also offered by plugin odd"
+
+
+def test_entry_points_of_one_name_are_told_apart_by_their_distributions() -> None:
+    manager = make_manager([
+        offering("odd", target("board"), distribution="b"), offering("odd", target("plank"), distribution="a")
+    ])  # fmt: skip
+    assert [installed.plugin for installed in manager.plugins] == ["odd", "b:odd"]
+    assert list(manager.targets) == ["board", "plank"]
+
+
+def test_two_entry_points_of_one_module_are_one_plugin() -> None:
+    made = plugin(logos_targets=lambda: [target("board")])
+    manager = make_manager([point("odd", made), point("even", made)])
+    assert [installed.plugin for installed in manager.plugins] == ["even"]
+    assert [one.text() for one in manager.problems] == [f"{LEFT_OUT}odd_module is what plugin even names too"]
+
+
+def op(name: str, sentence: str) -> Op:
+    return Op(name, sentence, (Shapes("X (r, c) -> (r, c)"),), lambda X: X)
+
+
+def test_an_op_that_could_be_taken_for_one_of_the_core_is_left_out() -> None:
+    for sentence, said in (
+        ("silu of X", "silu and odd could both be meant by `Let x be silu of x.`"),
+        ("softly X [softly Y] [softly Z]", "odd and odd could both be meant by"),
+    ):
+        manager = make_manager([point("odd", plugin(logos_ops=lambda s=sentence: [op("odd", s)])), GOOD])
+        assert problem(manager).startswith(f"{LEFT_OUT}its op odd: {said}")
+        assert manager.ops == OPS
+    manager = make_manager([point("odd", plugin(logos_ops=lambda: [op("matmul", "product of X")])), GOOD])
+    assert problem(manager) == f"{LEFT_OUT}its op matmul: two ops are named matmul"
+
+
+def test_two_plugins_ops_that_could_be_taken_for_each_other_are_both_left_out() -> None:
+    points = [point(f"p-{name}", plugin(logos_ops=lambda n=name: [op(n, "relu of X")])) for name in ("a", "b")]
+    manager = make_manager([*points, point("c", plugin(logos_ops=lambda: [op("c", "cube of X")])), GOOD])
+    assert problem(manager) == (
+        "plugin p-b of distribution strange is left out: its op b and a of plugin p-a: a and b could both be meant by "
+        "`Let x be relu of x.`"
+    )
+    assert [one.name for one in manager.ops[len(OPS) :]] == ["c"]
+    assert manager.offered("logos_ops") == {"c": ["c"]}
+
+
+def test_what_is_not_there_is_refused_with_what_is() -> None:
+    manager = make_manager([Fake("odd", raising(ImportError("gone"))), GOOD])
+    with pytest.raises(Refused) as refused:
+        manager.target("god")
+    assert str(refused.value) == (
+        "target god: no installed plugin offers the target god; did you mean good? [unknown-target]\n"
+        "  next: installed: good; `logos plugins` shows from where; left out: odd"
+    )
+
+
+def test_every_hook_is_documented() -> None:
+    for name in dir(Specs):
+        if name.startswith("logos_"):
+            assert getattr(Specs, name).__doc__
+
+
+# Installed for real: a distribution's folder on the path.
+
+
+def install(folder: Path, name: str, module: str, entry_points: str | None = None) -> None:
+    info = folder / f"{name}-3.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 3.1\n", encoding="utf-8")
+    listed = f"[logos]\n{name} = {name}_module\n" if entry_points is None else entry_points
+    (info / "entry_points.txt").write_text(listed, encoding="utf-8")
+    (folder / f"{name}_module.py").write_text(module, encoding="utf-8")
+
+
+def logos(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment: Mapping[str, str] = {**os.environ, "PYTHONPATH": os.fspath(folder)}
+    command = [sys.executable, "-m", "logos", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+
+
+TARGETLESS = "import sys\nfrom logos import hookimpl\n\n\n@hookimpl\ndef logos_targets():\n    return []\n"
+
+
+@pytest.mark.parametrize(
+    ("module", "cause"),
+    [
+        ("import vendor_sdk\n", "ModuleNotFoundError: No module named 'vendor_sdk'"),
+        ("def broken(:\n", "SyntaxError: "),
+        ("raise SystemExit('no licence')\n", "SystemExit: no licence"),
+        (f"{TARGETLESS}\nlogos_familes = logos_targets\n", "logos_familes is no hook; did you mean logos_families?"),
     ],
 )
-def test_an_op_that_would_make_the_language_ambiguous_is_left_out(op: Op, cause: str) -> None:
-    made = manager(Point("p", lambda: plugin(logos_ops=[op, replace(DOUBLE, name="other")])))
-    assert problems(made) == [f"plugin p of distribution strange is left out: {cause}"]
-    assert [op.name for op in made.ops[len(OPS) :]] == ["other"]
+def test_a_broken_installed_plugin_is_one_warning_and_every_command_goes_on(
+    tmp_path: Path, module: str, cause: str
+) -> None:
+    install(tmp_path, "odd", module)
+    ran = logos(tmp_path, "ops")
+    assert ran.returncode == 0
+    assert "matmul" in ran.stdout
+    (warning,) = ran.stderr.splitlines()
+    assert warning.startswith("warning: plugin odd of distribution odd is left out: ")
+    assert cause in warning
+    verbose = logos(tmp_path, "ops", "-v")
+    assert (verbose.returncode, "Traceback" in verbose.stderr) == (0, "is no hook" not in cause)
+    (tmp_path / "p.lg").write_text("Let x be a 1 by 1 tensor of Real.\nLet y be silu of x.\n", encoding="utf-8")
+    out = tmp_path / "out"
+    asked = logos(tmp_path, "build", f"{tmp_path}/p.lg", "--target", "odd", "--out", os.fspath(out))
+    assert asked.returncode == 1
+    assert asked.stderr.count("[broken-target]") == 1
+    assert not out.exists()
 
 
-def test_an_op_declared_twice_is_refused() -> None:
-    assert refused(lambda: make_grammar([DOUBLE, DOUBLE])) == (
-        "op double: two ops are named double [op-declared-twice]\n"
-        "  next: remove one of the plugins that bring it, or rename its op"
-    )
+def test_a_damaged_distribution_does_not_hide_the_others(tmp_path: Path) -> None:
+    install(tmp_path, "odd", "", entry_points="[logos]\nno equals sign\n")
+    install(tmp_path, "even", TARGETLESS)
+    ran = logos(tmp_path, "plugins", "--json")
+    assert ran.returncode == 0
+    assert {"even", "gguf", "rdu-sambaflow"} <= {json.loads(line)["plugin"] for line in ran.stdout.splitlines()}
+
+
+def test_a_plugin_that_prints_on_import_does_not_spoil_the_output(tmp_path: Path) -> None:
+    install(tmp_path, "odd", f"print('welcome')\n{TARGETLESS}")
+    ran = logos(tmp_path, "plugins", "--json")
+    assert [json.loads(line)["plugin"] for line in ran.stdout.splitlines()]
+    assert "welcome" in ran.stderr

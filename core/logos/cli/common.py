@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from logos.refusal import Refused, refuse
-from logos.source import Spot
+from logos.source import Spot, printable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,7 +38,7 @@ def warn(manager: Manager, verbose: bool) -> None:
         hint = "" if verbose or not problem.trace else " (-v shows the traceback)"
         click.echo(f"warning: {problem.text()}{hint}", err=True)
         if verbose and problem.trace:
-            click.echo(problem.trace, err=True)
+            click.echo("\n".join(printable(line) for line in problem.trace.splitlines()), err=True)
 
 
 def program_options(function: F) -> F:

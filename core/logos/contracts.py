@@ -1,0 +1,60 @@
+"""Whether what a plugin offers keeps the contract of its kind, said in a line where it does not."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection
+from typing import Any
+
+from logos.discovery import said
+from logos.hookspecs import API, Target
+from logos.op import Op
+
+
+def fault(offered: Any, kind: type[Any]) -> str | None:
+    """What is wrong with an offer of a kind (Target, CheckpointFormat, Family, Op); None where nothing is.
+
+    An offer is a stranger's object: whatever it raises when it is looked at is its fault too.
+    """
+    try:
+        return _fault(offered, kind)
+    except Exception as error:
+        return f"a {type(offered).__name__} raised {said(error)} when it was looked at"
+
+
+def _fault(offered: Any, kind: type[Any]) -> str | None:
+    what = f"a {type(offered).__name__}"
+    if kind is Target and getattr(offered, "api", API) != API:
+        return f"its target {offered.name} is for contract version {offered.api}; this is version {API}"
+    if kind is Op:
+        return _op_fault(offered) if isinstance(offered, Op) else f"{what} is no Op"
+    missing = [name for name in dir(kind) if not name.startswith("_") and not hasattr(offered, name)]
+    if missing or isinstance(offered, type):
+        ending = f": it has no {', '.join(missing)}" if missing else ": it is a class, not an object"
+        return f"{what} is no {kind.__name__}{ending}"
+    if not isinstance(offered.name, str) or not offered.name:
+        return f"the name of {what} is {offered.name!r}, not a text"
+    return _target_fault(offered) if kind is Target else None
+
+
+def _target_fault(target: Target) -> str | None:
+    if not isinstance(target.options, type) or not dataclasses.is_dataclass(target.options):
+        return f"the options of its target {target.name} are no dataclass"
+    for attribute in ("spells", "fuses", "stores"):
+        names = getattr(target, attribute)
+        if isinstance(names, str) or not isinstance(names, Collection) or not all(isinstance(n, str) for n in names):
+            return f"`{attribute}` of its target {target.name} is {names!r}, not names"
+    return None
+
+
+def _op_fault(op: Op) -> str | None:
+    """The parts of a declaration that the core reads unasked; a broken one raises here, not in someone's command."""
+    holes = {word.text for word in op.pattern.holes}
+    lost = {*op.counts, *op.values, *op.indexes, *op.writes, *(h for rule in op.shapes for h in rule.operands)} - holes
+    if lost:
+        return f"its op {op.name} has no hole {', '.join(sorted(lost))} in its sentence"
+    if not op.pattern.variants or not op.shapes or not callable(op.value):
+        return f"its op {op.name} lacks a sentence, shapes or a value"
+    for index in op.indexes:
+        op.table(index)
+    return None

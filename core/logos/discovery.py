@@ -1,0 +1,135 @@
+"""Finding the installed plugins by their entry points, and leaving out, by name, those that cannot be loaded."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterable
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from importlib.metadata import EntryPoint, distributions, entry_points
+from typing import Any
+
+import pluggy
+
+from logos.hookspecs import Specs
+from logos.near import suggestion
+from logos.source import printable
+
+GROUP = "logos"
+HOOKS = tuple(name for name in dir(Specs) if name.startswith("logos_"))
+_MISSPELT = 0.85
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A plugin, or a part of one, that was left out: which, of which distribution, why; `trace` is for `-v`. `lost`
+    are the names that cannot be asked for because of it, where they are known."""
+
+    plugin: str
+    distribution: str
+    cause: str
+    trace: str = ""
+    lost: tuple[str, ...] = ()
+
+    def text(self) -> str:
+        return printable(f"plugin {self.plugin} of distribution {self.distribution} is left out: {self.cause}")
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A plugin that was loaded."""
+
+    plugin: str
+    distribution: str
+    version: str
+    object: Any = field(repr=False)
+
+
+Found = tuple[pluggy.PluginManager, tuple[Installed, ...], list[Problem]]
+
+
+def discover(found: Iterable[EntryPoint] | None = None) -> Found:
+    """The plugins of the group `logos`, or of the entry points given, registered; and those left out."""
+    hooks = pluggy.PluginManager(GROUP)
+    hooks.add_hookspecs(Specs)
+    problems: list[Problem] = []
+    plugins: list[Installed] = []
+    points = _entry_points(problems) if found is None else found
+    for point in sorted(points, key=lambda point: (_distribution(point)[0], point.name)):
+        distribution, version = _distribution(point)
+        name = point.name
+        if hooks.has_plugin(name):
+            name = f"{distribution}:{name}"
+        try:
+            with redirect_stdout(sys.stderr):  # what a plugin prints is no part of a command's output
+                plugin = point.load()
+            twin = hooks.get_name(plugin)
+            fault = hook_fault(plugin) if twin is None else f"{point.value} is what plugin {twin} names too"
+            if fault is None:
+                hooks.register(plugin, name=name)
+        except (Exception, SystemExit) as error:
+            if hooks.has_plugin(name):
+                hooks.unregister(name=name)
+            cause = f"{point.value} cannot be loaded: {said(error)}"
+            problems.append(Problem(name, distribution, cause, traceback.format_exc(), (point.name,)))
+            continue
+        if fault:
+            problems.append(Problem(name, distribution, fault, lost=(point.name,)))
+        else:
+            plugins.append(Installed(name, distribution, version, plugin))
+    return hooks, tuple(plugins), problems
+
+
+def _entry_points(problems: list[Problem]) -> list[EntryPoint]:
+    try:
+        return list(entry_points(group=GROUP))
+    except Exception:
+        return _sound_entry_points(problems)
+
+
+def _sound_entry_points(problems: list[Problem]) -> list[EntryPoint]:
+    """The entry points of every distribution whose own list can be read: a broken one spoils the common list."""
+    points: list[EntryPoint] = []
+    for distribution in distributions():
+        try:
+            points += distribution.entry_points.select(group=GROUP)
+        except Exception as error:
+            cause = f"its entry points cannot be read: {said(error)}"
+            problems.append(Problem("?", str(distribution.metadata["Name"]), cause, traceback.format_exc()))
+    return points
+
+
+def _distribution(point: EntryPoint) -> tuple[str, str]:
+    """The name and version of an entry point's distribution; a damaged one has neither."""
+    try:
+        return str(point.dist.name or "?"), str(point.dist.version or "?")  # type: ignore[union-attr]
+    except Exception:
+        return "?", "?"
+
+
+def said(error: BaseException) -> str:
+    """An exception in one line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def hook_fault(plugin: object) -> str | None:
+    """A hook that nobody would call: a misspelt one, or one without its marker."""
+    for name in dir(plugin):
+        member = getattr(plugin, name, None)
+        options = getattr(member, "logos_impl", None)
+        if isinstance(options, dict):
+            hook = options.get("specname") or name
+            if hook not in HOOKS:
+                return f"{hook} is no hook{suggestion(hook, HOOKS)}"
+        elif name in HOOKS and callable(member):
+            return f"{name} has no marker: decorate it with logos.hookimpl"
+        elif name.startswith("logos_") and callable(member) and _near_a_hook(name):
+            return f"{name} is no hook and has no marker{suggestion(name, HOOKS)}"
+    return None
+
+
+def _near_a_hook(name: str) -> bool:
+    return any(SequenceMatcher(None, name, hook).ratio() > _MISSPELT for hook in HOOKS)
