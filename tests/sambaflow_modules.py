@@ -113,3 +113,14 @@ def quietly_traced(module: Any, arguments: tuple[Any, ...]) -> Any:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "`torch.jit", DeprecationWarning)
         return torch.jit.trace(module, arguments)
+
+
+def exported_operators(exported: Any) -> set[str]:
+    """The operators of torch.export's undecomposed graph, by torch's names; a change of dtype is a `cast`."""
+    renamed = {"split_with_sizes": "split", "to": "cast", "int": "cast"}
+    names = set()
+    for node in exported.graph.nodes:
+        name = str(node.target).removeprefix("aten.").split(".")[0]
+        if node.op == "call_function" and "getitem" not in str(node.target) and name != "_assert_tensor_metadata":
+            names.add(renamed.get(name, name))
+    return names

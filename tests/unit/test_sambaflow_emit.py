@@ -20,7 +20,7 @@ from logos_sambaflow.layout import Layout
 from logos_sambaflow.readback import EmissionDiffers, check_module, operations
 from logos_sambaflow.spelling import SPELLS, support
 from logos_sambaflow.target import SambaflowTarget
-from sambaflow_modules import emitted, quietly_traced, reference, sambaflow_job, stepped
+from sambaflow_modules import emitted, exported_operators, quietly_traced, reference, sambaflow_job, stepped
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*/*.lg"))
 HYBRID = next(path for path in EXAMPLES if path.name == "hybrid.lg")
@@ -184,16 +184,6 @@ def manifest_operators(path: Path, operators: str) -> set[str]:
     job = sambaflow_job(path.read_text("utf-8"), operators=operators)
     record = json.loads(next(a.text for a in TARGET.emit(job) if a.path == "manifest.json"))
     return {entry["name"] for op in record["ops"] for entry in op["operators"]}
-
-
-def exported_operators(exported: Any) -> set[str]:
-    renamed = {"split_with_sizes": "split", "to": "cast", "int": "cast"}
-    names = set()
-    for node in exported.graph.nodes:
-        name = str(node.target).removeprefix("aten.").split(".")[0]
-        if node.op == "call_function" and "getitem" not in str(node.target) and name != "_assert_tensor_metadata":
-            names.add(renamed.get(name, name))
-    return names
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import warnings
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
@@ -12,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 import sambaflow_formulas as formulas
+
+from sambaflow_modules import exported_operators, quietly_traced
 
 torch = pytest.importorskip("torch", reason="needs the extra logos-build[torch]")
 
@@ -193,24 +194,9 @@ def test_exported_helper_is_right_at_rows_that_were_not_traced(name: str, operat
 def test_traced_helper_is_right_at_rows_that_were_not_traced(name: str, operators: str) -> None:
     case = CASES[name]
     module = Alone(case, variant(operators))
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "`torch.jit.trace", DeprecationWarning)
-        traced = torch.jit.trace(module, tensors(case.arrays, torch.float64))
-        arrays = untraced(case)
-        compare(traced(*tensors(arrays, torch.float64)), case, arrays, 1e-12)
-
-
-_SAME = {"split_with_sizes": "split", "to": "cast", "int": "cast", "masked_fill": "masked_fill"}
-
-
-def exported_operators(module: Any, inputs: tuple[Any, ...]) -> set[str]:
-    """The operators of torch.export's undecomposed graph, by torch's names."""
-    names = set()
-    for node in torch.export.export(module, inputs).graph.nodes:
-        name = str(node.target).removeprefix("aten.").split(".")[0]
-        if node.op == "call_function" and "getitem" not in str(node.target) and name != "_assert_tensor_metadata":
-            names.add(_SAME.get(name, name))
-    return names
+    traced = quietly_traced(module, tensors(case.arrays, torch.float64))
+    arrays = untraced(case)
+    compare(traced(*tensors(arrays, torch.float64)), case, arrays, 1e-12)
 
 
 @pytest.mark.parametrize("operators", ["listed", "plain"])
@@ -220,7 +206,8 @@ def test_table_lists_the_operators_that_the_exported_helper_uses(helper: str, op
     for case in CASES.values():
         if case.helper == helper:
             for dtype in (torch.float32, torch.bfloat16):
-                used |= exported_operators(Alone(case, variant(operators)), tensors(case.arrays, dtype))
+                exported = torch.export.export(Alone(case, variant(operators)), tensors(case.arrays, dtype))
+                used |= exported_operators(exported)
     assert used == set(spelling.operators_of(helper, operators))
 
 

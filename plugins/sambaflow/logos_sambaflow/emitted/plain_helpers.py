@@ -5,11 +5,11 @@ The same rules of naming as in torch_helpers. A helper that is not here is the s
 
 from __future__ import annotations
 
-import math
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from logos_sambaflow.emitted.torch_helpers import grouped_mix, grouped_scores
 
 
 def rmsnorm(
@@ -62,18 +62,6 @@ def attention_up_to(
     scores = grouped_scores(Q, K, H, KV, Q_columns // H, K_rows)
     later = (K_numbers > P).reshape(1, 1, K_rows)
     return grouped_mix(scores.masked_fill(later, float("-inf")), V, KV, Q_columns // H, K_rows, Q_columns)
-
-
-def grouped_scores(Q: Tensor, K: Tensor, H: int, KV: int, width: int, K_rows: int) -> Tensor:
-    # Query head h reads group h ÷ (H / KV); (KV, H / KV, rows).
-    q = Q.reshape(KV, H // KV, width)
-    k = K.reshape(K_rows, KV, width).permute(1, 2, 0)
-    return q @ k / math.sqrt(width)
-
-
-def grouped_mix(scores: Tensor, V: Tensor, KV: int, width: int, V_rows: int, columns: int) -> Tensor:
-    v = V.reshape(V_rows, KV, width).permute(1, 0, 2)
-    return (torch.softmax(scores, dim=-1) @ v).reshape(1, columns)
 
 
 def sigmoid(X: Tensor) -> Tensor:
