@@ -24,6 +24,14 @@ class Place(Protocol):
         ...
 
 
+def fnv1a(text: str) -> int:
+    """The 64-bit FNV-1a hash of a text's UTF-8 bytes (Fowler, Noll, Vo)."""
+    value = 0xCBF29CE484222325
+    for byte in text.encode():
+        value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
+    return value
+
+
 def printable(text: str) -> str:
     """The text with `?` for every character that a terminal would act on or not show (tabs stay)."""
     return text if text.isprintable() else "".join(c if c.isprintable() or c == "\t" else "?" for c in text)
@@ -69,11 +77,8 @@ class Source:
         object.__setattr__(self, "lines", tuple(part.removesuffix("\r") for part in parts))
 
     def fnv1a(self) -> str:
-        """The 64-bit FNV-1a hash of the text's UTF-8 bytes, as 16 hex digits (Fowler, Noll, Vo)."""
-        value = 0xCBF29CE484222325
-        for byte in self.text.encode():
-            value = ((value ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
-        return f"{value:016x}"
+        """The 64-bit FNV-1a hash of the text's UTF-8 bytes, as 16 hex digits."""
+        return f"{fnv1a(self.text):016x}"
 
     def digest(self) -> str:
         return hashlib.sha256(self.text.encode()).hexdigest()

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logos.graph import Graph, Node
+from logos.graph import Graph, Node, Value
 
+INFINITE = float("inf")
 BOUNDS: Mapping[str, tuple[float, float]] = {
     "float64": (1e-9, 1e-9),
     "float32": (1e-4, 1e-4),
@@ -42,10 +43,15 @@ def compared(graph: Graph, outputs: Iterable[str] = ()) -> tuple[str, ...]:
     names = dict.fromkeys(outputs or (graph.output.name,))
     for name in list(names):
         node = graph.producer(newest[name])
-        if node is not None and node.op.name == "argmax":
+        if node is not None and _compares(node, newest):
             names[node.inputs[0].name] = None
     names.update(dict.fromkeys(leaf.name for leaf in graph.states))
     return tuple(names)
+
+
+def _compares(node: Node, newest: Mapping[str, Value]) -> bool:
+    """Whether a node is an argmax whose operand is still there at the end of a step, to judge its choice by."""
+    return node.op.name == "argmax" and newest[node.inputs[0].name] == node.inputs[0]
 
 
 def bound_of(graph: Graph, dtype: str) -> float:
@@ -56,16 +62,18 @@ def bound_of(graph: Graph, dtype: str) -> float:
 
 def difference(reference: NDArray[Any], found: NDArray[Any]) -> float:
     """The largest absolute difference over all elements divided by the largest absolute reference value; a reference
-    of all 0 admits only 0. A value that is not a number where the reference is one is infinitely far."""
+    of all 0 admits only 0. A NaN or an infinity agrees with itself alone and is infinitely far from all else."""
     a, b = reference.astype(np.float64), found.astype(np.float64)
     if a.shape != b.shape:
-        return float("inf")
-    if a.size == 0 or np.array_equal(a, b, equal_nan=True):
+        return INFINITE
+    apart = ~((a == b) | (np.isnan(a) & np.isnan(b)))
+    if not apart.any():
         return 0.0
-    with np.errstate(all="ignore"):
-        distance, largest = float(np.max(np.abs(a - b))), float(np.max(np.abs(a)))
-        ratio = distance / largest if largest else float("inf")
-    return ratio if ratio == ratio else float("inf")
+    if not (np.isfinite(a[apart]).all() and np.isfinite(b[apart]).all()):
+        return INFINITE
+    with np.errstate(over="ignore"):
+        distance, largest = np.max(np.abs(a[apart] - b[apart])), np.max(np.abs(a[np.isfinite(a)]))
+        return float(distance / largest) if largest else INFINITE
 
 
 def judge(
@@ -83,13 +91,13 @@ def judge(
     verdicts = []
     for name, array in found.items():
         node = graph.producer(newest[name])
-        if node is not None and node.op.name == "argmax":
+        if node is not None and _compares(node, newest) and array.shape == reference[name].shape:
             verdicts.append(_judge_argmax(name, node, bound, reference, array))
         elif newest[name].real:
             verdicts.append(Verdict(name, difference(reference[name], array), bound))
         else:
             same = np.array_equal(reference[name], array)
-            verdicts.append(Verdict(name, 0.0 if same else float("inf"), 0.0))
+            verdicts.append(Verdict(name, 0.0 if same else INFINITE, 0.0))
     return verdicts
 
 
@@ -97,7 +105,7 @@ def _judge_argmax(
     name: str, node: Node, bound: float, reference: Mapping[str, NDArray[Any]], found: NDArray[Any]
 ) -> Verdict:
     operand = reference[node.inputs[0].name]
-    chosen, expected = found.reshape(len(operand)), reference[name].reshape(len(operand))
+    chosen, expected = found.reshape(len(operand)).astype(np.int64), reference[name].reshape(len(operand))
     ties = 0
     for step, index in enumerate(chosen):
         if index == expected[step]:
@@ -105,6 +113,6 @@ def _judge_argmax(
         row = operand[step].reshape(-1)
         near = 0 <= index < row.size and row.max() - row[index] <= bound * np.max(np.abs(row))
         if not near:
-            return Verdict(name, float("inf"), 0.0)
+            return Verdict(name, INFINITE, 0.0)
         ties += 1
     return Verdict(name, 0.0, 0.0, ties)

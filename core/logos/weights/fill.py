@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logos.graph import Graph, Leaf
+from logos.source import fnv1a
 
 FillKind = Literal["zero", "ramp", "noise"]
 KINDS: tuple[FillKind, ...] = ("zero", "ramp", "noise")
@@ -45,11 +46,8 @@ def _is_row(graph: Graph, name: str) -> bool:
 
 def splitmix64(name: str, count: int) -> NDArray[np.uint64]:
     """`count` outputs of splitmix64 (Steele, Lea, Flood 2014), seeded by the 64-bit FNV-1a hash of the name."""
-    seed = 0xCBF29CE484222325
-    for byte in name.encode():
-        seed = ((seed ^ byte) * 0x100000001B3) & 0xFFFFFFFFFFFFFFFF
     with np.errstate(over="ignore"):
-        z = np.uint64(seed) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        z = np.uint64(fnv1a(name)) + np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         return z ^ (z >> np.uint64(31))
