@@ -282,3 +282,28 @@ def test_every_key_of_a_document_has_its_place(pairs: str, tables: str) -> None:
         span = place.span
         text = source.lines[span.line - 1][span.column - 1 :][: span.length]
         assert any(name in text for name in (path[-1], quoted(path[-1])))
+
+
+PIECES = st.one_of(
+    st.text(max_size=3),
+    st.sampled_from(['"', "'", '"""', "[", "]", "{", "}", "=", ".", "\n", "[project]\n", "\\", "1e9999", "\x00"]),
+)
+EDITS = st.lists(st.tuples(st.integers(0, len(GOOD)), st.integers(0, 6), PIECES), min_size=1, max_size=4)
+
+
+@given(EDITS)
+def test_a_mutated_file_is_refused_or_read(
+    tmp_path_factory: pytest.TempPathFactory, edits: list[tuple[int, int, str]]
+) -> None:
+    text = GOOD
+    for start, length, piece in edits:
+        text = text[:start] + piece + text[start + length :]
+    file = tmp_path_factory.getbasetemp() / "logos.toml"
+    file.write_bytes(text.encode("utf-8", "surrogatepass"))
+    try:
+        read_workspace(file)
+    except Refused as refused:
+        found = refused.refusals
+    else:
+        found = ()
+    assert all(refusal.what and refusal.next and refusal.where for refusal in found)
