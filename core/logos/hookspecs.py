@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pluggy
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 API = 1
 """The version of these contracts. A target for another one is refused by name."""
+
+WEIGHT_DTYPES = {"safetensors": ("F64", "F32", "BF16", "I64"), "raw": ("F64", "F32", "I64", "Q8_0")}
+"""The element types that each format of weight files takes."""
 
 hookspec = pluggy.HookspecMarker("logos")
 hookimpl = pluggy.HookimplMarker("logos")
@@ -55,22 +58,45 @@ class Artifact:
 class WeightEntry:
     """One leaf in a weight file.
 
-    `dtype` is F32, BF16, F64 or I64 (bfloat16 by round to nearest even). `transposed` stores the transpose of the
-    program's shape: for a transposed view that is the checkpoint's own row order, so nothing moves.
+    `dtype` is F32, BF16, F64 or I64 (bfloat16 by round to nearest even), or Q8_0 (in raw files alone): int8 quants and
+    one float32 scale for each 32 values of a row, split from what is stored as Q8_0, quantized from anything else.
+    `transposed` stores the transpose of the program's shape: for a transposed view that is the checkpoint's own row
+    order, so nothing moves. Q8_0's rows are rows as written here, so a matmul's weight is asked for transposed:
+    quants (out, in), scales (out, in / 32).
     """
 
     variable: str
     dtype: str
     transposed: bool = False
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of its raw files: `W.f32`, `W.f64`, `W.i64`; `W.q` and `W.s` in Q8_0."""
+        suffixes = ("q", "s") if self.dtype == "Q8_0" else (self.dtype.lower(),)
+        return tuple(f"{self.variable}.{suffix}" for suffix in suffixes)
+
 
 @dataclass(frozen=True, slots=True)
 class WeightFile:
-    """A weight file to extract; `format` is `safetensors`, or `raw` (one file a variable, `path` their folder)."""
+    """A weight file to extract; `format` is `safetensors`, or `raw`: files without headers, row-major and
+    little-endian, `path` their folder. Raises ValueError for a dtype that the format does not take."""
 
     path: str
     entries: tuple[WeightEntry, ...]
     format: str = "safetensors"
+
+    def __post_init__(self) -> None:
+        taken = WEIGHT_DTYPES.get(self.format, ())
+        wrong = [f"{entry.variable} in {entry.dtype}" for entry in self.entries if entry.dtype not in taken]
+        if wrong or not taken:
+            raise ValueError(f"a weight file of format {self.format} takes {', '.join(taken) or 'nothing'}: {wrong}")
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that it is written as, relative to the artifact's folder."""
+        if self.format == "safetensors":
+            return (self.path,)
+        return tuple(str(PurePosixPath(self.path, file)) for entry in self.entries for file in entry.files)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,6 @@ from logos.steps import (
     extraction_record,
     rule_name,
     target_steps,
-    weight_paths,
 )
 from logos.weights.extract import check_sources
 
@@ -135,7 +134,7 @@ def _unit(target: Target, job: Job, order: Order, private: Path) -> Unit:
     finally:
         if job.binding.checkpoint is not None:
             job.binding.checkpoint.close()
-    extracted = [path for weight_file in following.extractions for path in weight_paths(weight_file)]
+    extracted = [path for weight_file in following.extractions for path in weight_file.paths]
     made = [path for edge in following.edges for path in edge.outputs]
     files = (*(artifact.path for artifact in emitted), *extracted, *made)
     check_paths(target, files)

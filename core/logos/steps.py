@@ -8,13 +8,11 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.metadata import version
 from pathlib import Path
 
 from logos.hookspecs import Artifact, Job, Rule, Steps, WeightFile
 from logos.selection import Order
-from logos.weights.binding import Bound
-from logos.weights.views import TensorView
+from logos.weights.recipe import recipe_record
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ def emit_step(order: Order, artifacts: Sequence[Artifact], inputs: Sequence[Path
 
 def extract_step(order: Order, weight_file: WeightFile, inputs: Sequence[Path]) -> Step:
     """Writes one weight file."""
-    outputs = tuple(absolute(order.folder / path) for path in weight_paths(weight_file))
+    outputs = tuple(absolute(order.folder / path) for path in weight_file.paths)
     arguments = (*_request_arguments(order), "--file", weight_file.path)
     title = f"extract {weight_file.path} of {order.title}"
     program = (absolute(order.request.program),)
@@ -93,13 +91,6 @@ def rule_name(target: str, rule: Rule) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "_", f"{target}.{rule.name}.{command}")
 
 
-def weight_paths(weight_file: WeightFile) -> tuple[str, ...]:
-    """The files that an extraction writes, relative to the artifact's folder."""
-    if weight_file.format == "raw":
-        return tuple(f"{weight_file.path}/{entry.variable}.{entry.dtype.lower()}" for entry in weight_file.entries)
-    return (weight_file.path,)
-
-
 def emission_record(artifacts: Sequence[Artifact]) -> str:
     """What emission is to write, as text: an input of the step, so that it runs whenever that changes, for whatever
     reason (a file that appears in a weight folder with an old time, for one)."""
@@ -113,30 +104,7 @@ def extraction_record(job: Job, weight_file: WeightFile) -> str:
     It stands for the program among the extraction's inputs: a program changed in its operations alone extracts
     nothing again.
     """
-    entries = [
-        [entry.variable, entry.dtype, entry.transposed, *_source(job.binding[entry.variable])]
-        for entry in weight_file.entries
-    ]
-    record = {
-        "generator": f"logos {version('logos-build')}",
-        "family": job.binding.family,
-        "path": weight_file.path,
-        "format": weight_file.format,
-        "entries": entries,
-    }
-    return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
-
-
-def _source(bound: Bound) -> list[object]:
-    view = bound.view
-    ranges = [repr(part) for part in view.ranges or ()] if isinstance(view, TensorView) else []
-    tensor = [view.tensor, view.transposed, _digest(ranges)] if isinstance(view, TensorView) else []
-    file = os.fspath(absolute(bound.file)) if bound.file is not None else None
-    return [bound.role.value, bound.leaf.value.shape, tensor, _digest(bound.leaf.fills), file]
-
-
-def _digest(value: Sequence[object]) -> str | None:
-    return hashlib.sha256(repr(tuple(value)).encode()).hexdigest() if value else None
+    return json.dumps(recipe_record(job.binding, weight_file), indent=1, ensure_ascii=False) + "\n"
 
 
 def _request_arguments(order: Order) -> list[str]:

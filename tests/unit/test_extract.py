@@ -14,7 +14,8 @@ from logos.hookspecs import WeightEntry, WeightFile
 from logos.refusal import Refused
 from logos.weights import extract
 from logos.weights.binding import Binding, Bound, Role
-from logos.weights.extract import bfloat16_bits, write_weight_file
+from logos.weights.encode import bfloat16_bits
+from logos.weights.extract import write_weight_file
 from logos.weights.files import find_weight_file, read_weight_file
 from logos.weights.safetensors import read_header
 from logos.weights.stream import chunks

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from logos.atomic import replacing
 from logos.refusal import Refusal, Refused
 from logos.weights.binding import Binding
+from logos.weights.encode import encoded
 from logos.weights.files import RAW_DTYPES
 from logos.weights.safetensors import DTYPES, header
 from logos.weights.stream import CHUNK, Stored
@@ -117,7 +118,7 @@ class _Meter:
 
 def _write(file: BinaryIO, item: _Item, meter: _Meter) -> None:
     for chunk in _oriented(item.source, item.entry.transposed):
-        data = _encoded(chunk, item.entry.dtype)
+        data = encoded(chunk, item.entry.dtype)
         file.write(data.data)
         meter.add(data.nbytes)
 
@@ -139,23 +140,3 @@ def _oriented(source: Stored, transposed: bool) -> Iterator[NDArray[Any]]:
             row += len(part)
         if band is not None:
             yield band
-
-
-def _encoded(values: NDArray[Any], dtype: str) -> NDArray[Any]:
-    """Values as the bytes of a dtype, C-contiguous."""
-    if dtype == "BF16":
-        return bfloat16_bits(values)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.ascontiguousarray(values, DTYPES[dtype])
-
-
-def bfloat16_bits(values: NDArray[Any]) -> NDArray[np.uint16]:
-    """The bits of the nearest bfloat16 of each value (first made float32), ties to even; a NaN stays a quiet NaN."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        single = np.ascontiguousarray(values, np.float32)
-    bits = single.view(np.uint32)
-    rounded = ((bits + (np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1)))) >> np.uint32(16)).astype("<u2")
-    nan = np.isnan(single)
-    if nan.any():
-        rounded[nan] = (bits[nan] >> np.uint32(16)).astype(np.uint16) | np.uint16(0x40)
-    return rounded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from logos.refusal import refuse
 from logos.source import Spot
-from logos.weights.checkpoint import Checkpoint, Tensor
+from logos.weights.checkpoint import Checkpoint
 from logos.weights.views import TensorView
 
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -26,13 +27,16 @@ class Stored:
 
     `rows` by `columns` in stored order; `transposed` says that the program's shape is the transpose. `chunks` takes
     a limit in bytes and yields consecutive runs of whole rows, each (some rows, columns), of float32, float64 or
-    int64.
+    int64. A tensor of a checkpoint also has its storage type and gives its rows as they lie in the file: `raw` is
+    `chunks` without decoding, (some rows, bytes of a row).
     """
 
     rows: int
     columns: int
     transposed: bool
     chunks: Callable[[int], Iterator[NDArray[np.generic]]]
+    storage: str | None = None
+    raw: Callable[[int], Iterator[NDArray[np.uint8]]] | None = None
 
     def array(self, dtype: type[Scalar]) -> NDArray[Scalar]:
         """The whole variable in the program's shape; for a transposed source a transposed numpy view."""
@@ -71,7 +75,15 @@ def stored_view(checkpoint: Checkpoint, view: TensorView) -> Stored:
                 "the metadata (head counts and widths) and the tensors disagree; convert the model again",
             )
     count = sum(len(part) for part in ranges)
-    return Stored(count, tensor.columns, view.transposed, lambda limit: _chunks(checkpoint, tensor, ranges, limit))
+    name, row_bytes = tensor.name, tensor.nbytes // tensor.rows
+    return Stored(
+        count,
+        tensor.columns,
+        view.transposed,
+        lambda limit: _chunks(functools.partial(checkpoint.float_rows, name), 4 * tensor.columns, ranges, limit),
+        tensor.storage,
+        lambda limit: _chunks(functools.partial(checkpoint.raw_rows, name), row_bytes, ranges, limit),
+    )
 
 
 def chunks(checkpoint: Checkpoint, view: TensorView, limit_bytes: int = CHUNK) -> Iterator[NDArray[np.generic]]:
@@ -105,32 +117,32 @@ def _merged(ranges: tuple[range, ...]) -> tuple[range, ...]:
 
 
 def _chunks(
-    checkpoint: Checkpoint, tensor: Tensor, ranges: tuple[range, ...], limit: int
-) -> Iterator[NDArray[np.float32]]:
+    read: Callable[[int, int], NDArray[Scalar]], row_bytes: int, ranges: tuple[range, ...], limit: int
+) -> Iterator[NDArray[Scalar]]:
     if not ranges:
         return
-    step = max(1, limit // max(1, 4 * tensor.columns))
+    step = max(1, limit // max(1, row_bytes))
     if len(ranges) == 1 and ranges[0].step == 1:
         first, stop = ranges[0].start, ranges[0].stop
         for start in range(first, stop, step):
-            yield checkpoint.float_rows(tensor.name, start, min(start + step, stop))
+            yield read(start, min(start + step, stop))
         return
     # Gathered rows come with others around them, so a window is half the limit.
     step = max(1, step // 2)
     order = np.concatenate([np.arange(part.start, part.stop, part.step) for part in ranges])
     for start in range(0, len(order), step):
-        yield _gather(checkpoint, tensor.name, order[start : start + step])
+        yield _gather(read, order[start : start + step])
 
 
-def _gather(checkpoint: Checkpoint, name: str, order: NDArray[np.int64]) -> NDArray[np.float32]:
+def _gather(read: Callable[[int, int], NDArray[Scalar]], order: NDArray[np.int64]) -> NDArray[Scalar]:
     """Rows in any order. Where at least half of the rows between the lowest and the highest are wanted, all of them
     are decoded at once; a sparser order is halved until that holds, so memory stays in proportion to what it gives."""
     low, high = int(order.min()), int(order.max()) + 1
     if high - low <= 2 * len(order) + 1:
-        rows = checkpoint.float_rows(name, low, high)
+        rows = read(low, high)
         return rows if len(order) == high - low and _ascending(order) else rows[order - low]
     half = len(order) // 2
-    return np.concatenate([_gather(checkpoint, name, order[:half]), _gather(checkpoint, name, order[half:])])
+    return np.concatenate([_gather(read, order[:half]), _gather(read, order[half:])])
 
 
 def _ascending(order: NDArray[np.int64]) -> bool:

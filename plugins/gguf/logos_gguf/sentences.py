@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from itertools import islice
 
 from logos import Header, Spot, nearest, refuse
-
-# Names compared for a suggestion: more than any sound model has, and soon done where a crafted file has more.
-_COMPARED = 2000
 
 
 class Sentences:
@@ -35,7 +31,7 @@ class Sentences:
         """Declares a weight. Refused: a tensor that the checkpoint lacks (`missing-tensor`)."""
         tensor = self._tensor(name)
         if tensor not in self._header.tensors:
-            near = nearest(tensor, islice(self._header.tensors, _COMPARED))
+            near = nearest(tensor, self._header.tensors)
             raise refuse(
                 "missing-tensor",
                 f"the program needs {name} from {tensor}; the file has no such tensor"
