@@ -105,6 +105,15 @@ def test_a_page_s_commands_print_what_it_shows(page: Path, checkout: Path) -> No
         assert as_pattern(command.printed).fullmatch(ran.stdout), message
 
 
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
+def test_the_command_in_an_example_s_head_works(example: Path, checkout: Path) -> None:
+    (command,) = re.findall(r"^# +(logos .*?)(?:   .*)?$", example.read_text("utf-8"), flags=re.MULTILINE)
+    path = os.pathsep.join([os.fspath(Path(sys.executable).parent), os.environ["PATH"]])
+    ran = subprocess.run(command, shell=True, cwd=checkout, env={**os.environ, "PATH": path}, capture_output=True)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert ran.stdout
+
+
 def test_the_page_of_the_language_has_the_table_that_the_declarations_make() -> None:
     specification = importlib.util.spec_from_file_location("op_table", ROOT / "docs/op_table.py")
     assert specification is not None
