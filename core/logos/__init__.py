@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from logos.op import Op as Op
     from logos.op import Shapes as Shapes
     from logos.op import TypeRule as TypeRule
+    from logos.ops import OPS as OPS
     from logos.parse import read_tensor_sentences as read_tensor_sentences
     from logos.printer import print_program as print_program
     from logos.printer import sentence as sentence
@@ -86,6 +87,7 @@ _HOMES = {
     "manager": ("Manager", "make_manager"),
     "near": ("nearest", "suggestion"),
     "op": ("Hole", "Op", "Shapes", "TypeRule"),
+    "ops": ("OPS",),
     "parse": ("read_tensor_sentences",),
     "printer": ("print_program", "sentence"),
     "reference": ("Machine", "row_outside", "run_steps"),

@@ -86,11 +86,14 @@ def family_of(manager: Manager, checkpoint: Checkpoint) -> str | None:
     return named if isinstance(named, str) and named in manager.families else None
 
 
-def make_job(manager: Manager, request: Request, target_name: str) -> tuple[Target, Job]:
-    """The target and its job. Raises `Refused` with everything that the program, the weights, the options and the
-    target refuse, before anything is written."""
+def make_job(
+    manager: Manager, request: Request, target_name: str, graph: Graph | None = None
+) -> tuple[Target, Job]:
+    """The target and its job; `graph` is the request's program where it was read already. Raises `Refused` with
+    everything that the program, the weights, the options and the target refuse, before anything is written.
+    """
     target = manager.target(target_name)
-    graph = load_graph(manager, request)
+    graph = graph or load_graph(manager, request)
     refusals: list[Refusal] = list(unspelled(manager, graph, target))
     options: Any = None
     binding: Binding | None = None
@@ -120,12 +123,11 @@ def unspelled(manager: Manager, graph: Graph, target: Target) -> Iterable[Refusa
     for name, found in places.items():
         others = [other.name for other in manager.targets.values() if name in other.spells]
         who = f"spelled by the installed target {', '.join(others)}" if others else "no installed target spells it"
-        spelled = ", ".join(sorted(target.spells))
         what = f"target {target.name} does not spell the op {name} ({who})"
-        yield Refusal(
-            "op-not-spelled", what, found[0], f"build for another target, or use what this one spells: {spelled}",
-            tuple(found[1:]),
-        )
+        next_ = f"use what {target.name} spells: {', '.join(sorted(target.spells))}"
+        if others:
+            next_ = f"build for {' or '.join(others)}, or {next_}"
+        yield Refusal("op-not-spelled", what, found[0], next_, tuple(found[1:]))
 
 
 def target_options(target: Target, given: Mapping[str, object], place: Callable[[str], Place]) -> Any:

@@ -32,13 +32,13 @@ class Refusal:
 
     def text(self) -> str:
         """The whole message, several lines without a trailing newline; control characters show as `?`."""
-        head = f"{_one_line(self.where.label())}: " if self.where is not None else ""
+        head = f"{printable(self.where.label())}: " if self.where is not None else ""
         lines = [f"{head}{self.what} [{self.code}]"]
         for place in (self.where, *self.also):
             if place is None:
                 continue
             if place is not self.where:
-                lines.append(f"  also {_one_line(place.label())}")
+                lines.append(f"  also {printable(place.label())}")
             lines += [f"    {line}" for line in place.excerpt()]
         lines.append(f"  next: {self.next}")
         return "\n".join(printable(line) for line in "\n".join(lines).split("\n"))
@@ -52,11 +52,6 @@ class Refusal:
             "also": [place.label() for place in self.also],
             "next": self.next,
         }
-
-
-def _one_line(label: str) -> str:
-    """A file's name may hold line ends; a message's first line may not."""
-    return label.replace("\n", "?")
 
 
 class Refused(Exception):

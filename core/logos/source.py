@@ -33,7 +33,7 @@ def fnv1a(text: str) -> int:
 
 
 def printable(text: str) -> str:
-    """The text with `?` for every character that a terminal would act on or not show (tabs stay)."""
+    """One line of text, with `?` for every character that a terminal would act on or not show (tabs stay)."""
     return text if text.isprintable() else "".join(c if c.isprintable() or c == "\t" else "?" for c in text)
 
 

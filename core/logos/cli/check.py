@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import traceback
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from logos.cli.common import json_option, open_manager, program_options, verbose_option
+
+if TYPE_CHECKING:
+    from logos.refusal import Refusal
 
 
 @click.command()
@@ -20,7 +25,8 @@ def command(
 ) -> None:
     """Check PROGRAM, and whether each installed target can take it."""
     from logos.job import Request, bind_request, load_graph, make_job
-    from logos.refusal import Refusal, Refused
+    from logos.refusal import Refused
+    from logos.source import printable
 
     manager = open_manager(verbose)
     request = Request(program, checkpoint, weights, family)
@@ -32,10 +38,12 @@ def command(
     verdicts: dict[str, tuple[Refusal, ...]] = {}
     for name in manager.targets:
         try:
-            make_job(manager, request, name)
+            make_job(manager, request, name, graph)
             verdicts[name] = ()
         except Refused as refused:
             verdicts[name] = refused.refusals
+        except Exception as error:  # one target's fault is no verdict on the others
+            verdicts[name] = (_failed(name, error, verbose),)
     if as_json:
         targets = {name: [refusal.record() for refusal in refusals] for name, refusals in verdicts.items()}
         record = {"program": graph.source.name, "operations": len(graph.nodes), "leaves": roles}
@@ -44,12 +52,23 @@ def command(
     counts = ", ".join(f"{count} {_plural(role, count)}" for role, count in roles.items())
     output = graph.output
     operations = f"{len(graph.nodes)} {_plural('operation', len(graph.nodes))}"
-    click.echo(f"{graph.source.name}: {operations}; {counts or 'no leaves'}")
+    click.echo(f"{printable(graph.source.name)}: {operations}; {counts or 'no leaves'}")
     click.echo(f"output: {output.name}, {output.rows} by {output.columns} of {'Real' if output.real else 'Int'}")
     for name, refusals in verdicts.items():
         click.echo(f"target {name}: {'refuses it' if refusals else 'can take it'}")
         for refusal in refusals:
             click.echo("  " + refusal.text().replace("\n", "\n  "))
+
+
+def _failed(target: str, error: Exception, verbose: bool) -> Refusal:
+    from logos.discovery import said
+    from logos.refusal import Refusal
+    from logos.source import Spot
+
+    if verbose:
+        click.echo(traceback.format_exc(), err=True)
+    what = f"target {target} failed when it was asked: {said(error)}"
+    return Refusal("broken-target", what, Spot(f"target {target}"), "tell its authors; -v shows the traceback")
 
 
 def _plural(word: str, count: int) -> str:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from logos.refusal import Refused, refuse
-from logos.source import Spot, printable
+from logos.source import printable
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
-    from logos.graph import Graph
     from logos.manager import Manager
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -94,69 +90,5 @@ def token_ids(value: str | None) -> tuple[int, ...]:
 
 
 def names(value: str | None) -> tuple[str, ...]:
-    """`a,b` as names."""
-    return tuple(part.strip() for part in value.split(",") if part.strip()) if value else ()
-
-
-def known_names(graph: Graph, wanted: Iterable[str]) -> None:
-    """Refuses names that the program has no variable for (`unknown-variable`), all at once."""
-    from logos.near import suggestion
-    from logos.refusal import Refusal
-
-    known = graph.newest()
-    lost = [
-        Refusal(
-            "unknown-variable",
-            f"the program has no variable {name}{suggestion(name, known)}",
-            Spot(graph.source.name),
-            "name a variable that the program declares or produces",
-        )
-        for name in wanted
-        if name not in known
-    ]
-    if lost:
-        raise Refused(lost)
-
-
-def given_arrays(graph: Graph, given: Mapping[str, str]) -> dict[str, NDArray[Any]]:
-    """The values of `--set`, in their variables' shapes (of a state: where it starts). Refused: an unknown variable,
-    one that an operation produces, another shape or type, text that is no number, list or file."""
-    known_names(graph, given)
-    leaves = {leaf.name: leaf for leaf in graph.leaves}
-    arrays = {}
-    for name, text in given.items():
-        if name not in leaves:
-            what = f"{name} is produced by an operation; it takes no value"
-            raise refuse("set-of-computed", what, Spot(f"--set {name}"), "set a declared variable")
-        arrays[name] = _array(name, text, leaves[name].value.shape, leaves[name].value.real)
-    return arrays
-
-
-def _array(name: str, text: str, shape: tuple[int, int], real: bool) -> NDArray[Any]:
-    import numpy as np
-
-    place = Spot(f"--set {name}")
-    due = f"{shape[0]} by {shape[1]} of {'Real' if real else 'Int'}"
-    try:
-        array = np.load(text[1:], allow_pickle=False) if text.startswith("@") else np.array(json.loads(text))
-    except (OSError, ValueError, RecursionError) as error:
-        what = f"this is no value for {name}: {error}"
-        raise refuse("bad-value", what, place, "write a number, a nested list, or @file.npy") from None
-    if array.dtype.kind not in ("iuf" if real else "iu"):
-        what = f"{name} is {due}; the value holds {array.dtype}"
-        raise refuse("value-type", what, place, "give whole numbers for Int, numbers for Real")
-    if not real and array.size and not -(2**63) <= int(array.min()) <= int(array.max()) < 2**63:
-        raise refuse("int-out-of-range", f"a value of {name} does not fit 64 bits", place, "give smaller numbers")
-    array = array.astype(np.float64 if real else np.int64)
-    if array.ndim == 0:
-        array = np.full(shape, array)
-    if array.shape != shape:
-        said = " by ".join(map(str, array.shape))
-        what = f"{name} is {due}; the value is {said}"
-        raise refuse("value-shape", what, place, "give a number, or a list of that shape")
-    return array
-
-
-def array_text(array: NDArray[Any]) -> str:
-    """`[[…], …]`: the shortest text that reads back the same."""
-    return json.dumps(array.tolist())
+    """`a,b` as names, each once."""
+    return tuple(dict.fromkeys(part.strip() for part in value.split(",") if part.strip())) if value else ()

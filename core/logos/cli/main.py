@@ -11,7 +11,7 @@ from importlib.metadata import version
 
 import click
 
-from logos.refusal import Refused
+from logos.refusal import Refused, refuse
 
 COMMANDS = (
     "build", "check", "author", "run", "verify", "inspect", "emit", "extract", "ops", "targets", "plugins",
@@ -63,10 +63,16 @@ def main(args: list[str] | None = None) -> None:
         if isinstance(stream, io.TextIOWrapper):
             # What the terminal's encoding lacks shows as its escape: no message dies of an arrow.
             stream.reconfigure(errors="backslashreplace")
+    as_json = "--json" in arguments
     try:
-        code = cli.main(arguments, prog_name="logos", standalone_mode=False)
+        code = _run(arguments)
+        sys.stdout.flush()
     except Refused as refused:
-        show(refused, as_json="--json" in arguments)
+        show(refused, as_json)
+        code = REFUSED
+    except MemoryError as error:
+        what = f"this machine's memory does not suffice: {error or 'no more can be had'}"
+        show(refuse("out-of-memory", what, None, "run a smaller program, or on a machine with more memory"), as_json)
         code = REFUSED
     except click.ClickException as error:
         error.show()
@@ -78,14 +84,27 @@ def main(args: list[str] | None = None) -> None:
         # The reader has gone (`logos … | head`): keep Python's own exit from complaining about it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = DONE
-    sys.exit(code or DONE)
+    sys.exit(code)
+
+
+def _run(arguments: list[str]) -> int:
+    """Runs the command. click's own `main` is not asked, since it makes a reader that has gone an exit code of 1."""
+    if "_LOGOS_COMPLETE" in os.environ:
+        from click.shell_completion import shell_complete
+
+        return shell_complete(cli, {}, "logos", "_LOGOS_COMPLETE", os.environ["_LOGOS_COMPLETE"])
+    try:
+        with cli.make_context("logos", list(arguments)) as context:
+            return cli.invoke(context) or DONE
+    except click.exceptions.Exit as stop:
+        return stop.exit_code
 
 
 def show(refused: Refused, as_json: bool = False) -> None:
     """Prints refusals: as text to standard error, or one object a line to standard output."""
     for refusal in refused.refusals:
         if as_json:
-            click.echo(json.dumps(refusal.record(), ensure_ascii=False))
+            click.echo(json.dumps(refusal.record()))
         else:
             click.echo(refusal.text(), err=True)
     count = len(refused.refusals)

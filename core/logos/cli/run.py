@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from logos.cli.arrays import array_text, given_arrays, known_names
 from logos.cli.common import (
-    array_text,
     fill_option,
-    given_arrays,
     json_option,
-    known_names,
     names,
     open_manager,
     program_options,
@@ -65,6 +63,9 @@ def command(
     """
     if generate and not tokens:
         raise click.UsageError("--generate goes on after --tokens; give the prompt's ids with --tokens")
+    wanted = names(get)
+    if npy is not None and not wanted:
+        raise click.UsageError("--npy writes what --get names; name variables with --get")
     from logos.job import Request, bind_request, load_graph
     from logos.reference import Machine, fed_by_tokens, run_steps
     from logos.values import run_values
@@ -72,7 +73,6 @@ def command(
     manager = open_manager(verbose)
     request = Request(program, checkpoint, weights, family)
     graph = load_graph(manager, request)
-    wanted = names(get)
     known_names(graph, wanted)
     fed = fed_by_tokens(graph, given) if tokens else ()
     arrays = given_arrays(graph, given)
