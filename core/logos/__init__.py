@@ -72,6 +72,10 @@ if TYPE_CHECKING:
     from logos.weights.checkpoint import Checkpoint as Checkpoint
     from logos.weights.checkpoint import Header as Header
     from logos.weights.checkpoint import Tensor as Tensor
+    from logos.weights.references import MoeSpec as MoeSpec
+    from logos.weights.references import MoeWeights as MoeWeights
+    from logos.weights.references import Q8Reference as Q8Reference
+    from logos.weights.references import WeightedProgram as WeightedProgram
     from logos.weights.views import Table as Table
     from logos.weights.views import TensorView as TensorView
     from logos.weights.views import View as View
@@ -97,6 +101,7 @@ _HOMES = {
     "weights.binding": ("Binding", "Bound", "Role"),
     "weights.blocks": ("FORMATS", "BlockFormat", "InexactValueError"),
     "weights.checkpoint": ("Checkpoint", "Header", "Tensor"),
+    "weights.references": ("MoeSpec", "MoeWeights", "Q8Reference", "WeightedProgram"),
     "weights.views": ("Table", "TensorView", "View"),
 }  # fmt: skip
 _MODULES = {name: f"logos.{module}" for module, names in _HOMES.items() for name in names}

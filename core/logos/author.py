@@ -1,10 +1,14 @@
-"""Having a program written: the decode step of a checkpoint, by its family."""
+"""Having a program written: the decode step of a checkpoint or of a published model, by its family."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from logos.near import suggestion
+from logos.refusal import refuse
+from logos.source import Spot
 
 if TYPE_CHECKING:
     from logos.manager import Manager
@@ -31,3 +35,18 @@ def author_program(manager: Manager, author: Author, family: str | None) -> str:
         return manager.family(name).author(checkpoint, AuthorOptions(author.context, author.layers))
     finally:
         checkpoint.close()
+
+
+def preset_program(manager: Manager, name: str, context: int | None = None, layers: int | None = None) -> str:
+    """The program of a published model, by the name of its preset, in lower case or not. Refused: a name that no
+    installed family knows (`unknown-preset`), more layers than there are."""
+    from logos.hookspecs import AuthorOptions, PresetFamily
+
+    known: list[str] = []
+    for family in manager.families.values():
+        if isinstance(family, PresetFamily):
+            if header := family.presets.get(name.lower()):
+                return family.author(header, AuthorOptions(context, layers))
+            known += family.presets
+    what = f"no installed family has a preset {name}{suggestion(name.lower(), known)}"
+    raise refuse("unknown-preset", what, Spot("--preset"), f"presets: {', '.join(known) or 'none'}")

@@ -241,6 +241,16 @@ class Family(Protocol):
         ...
 
 
+@runtime_checkable
+class PresetFamily(Family, Protocol):
+    """A family that also knows published models, so that they can be authored without a checkpoint."""
+
+    @property
+    def presets(self) -> Mapping[str, Header]:
+        """The models' headers, by the name that `--preset` takes."""
+        ...
+
+
 class Specs:
     """The hooks. Each returns a list; every installed plugin may implement any of them."""
 

@@ -21,7 +21,10 @@ from logos.weights.checkpoint import Tensor
 from logos.weights.views import Table, TensorView
 from logos_gguf.families.decoder import Decoder, put_back
 from logos_gguf.families.llama import LLAMA
-from logos_gguf.families.qwen import QWEN3, QWEN3MOE, QWEN35, QWEN35MOE
+from logos_gguf.families.qwen3 import QWEN3
+from logos_gguf.families.qwen3moe import QWEN3MOE
+from logos_gguf.families.qwen35 import QWEN35
+from logos_gguf.families.qwen35moe import QWEN35MOE
 
 GRAMMAR = make_grammar(OPS)
 D, HEADS, GROUPS, HEAD, HIDDEN, VOCABULARY = 8, 4, 2, 4, 12, 10

@@ -33,6 +33,9 @@ def logos_checkpoints() -> Sequence[CheckpointFormat]:
 @hookimpl
 def logos_families() -> Sequence[Family]:
     from logos_gguf.families.llama import LLAMA
-    from logos_gguf.families.qwen import QWEN3, QWEN3MOE, QWEN35, QWEN35MOE
+    from logos_gguf.families.qwen3 import QWEN3
+    from logos_gguf.families.qwen3moe import QWEN3MOE
+    from logos_gguf.families.qwen35 import QWEN35
+    from logos_gguf.families.qwen35moe import QWEN35MOE
 
     return [LLAMA, QWEN3, QWEN3MOE, QWEN35, QWEN35MOE]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 
@@ -21,7 +21,7 @@ _BLOCK = re.compile(r"blk\.([0-9]+)\.")
 
 @dataclass(frozen=True)
 class Decoder:
-    """A family of decoders; satisfies `logos.hookspecs.Family`.
+    """A family of decoders; satisfies `logos.hookspecs.PresetFamily`.
 
     neighbours  rope pairs neighbouring rows of a head's query and key projection (2i, 2i+1) in the file
     norms       queries and keys are normed per head
@@ -119,6 +119,13 @@ class Decoder:
         prefix, own = (block[0], name[block.end() :]) if block else ("", name)
         other = prefix + _ALTERNATIVES.get(own, own)
         return other if name not in header.tensors and other in header.tensors else name
+
+    @property
+    def presets(self) -> Mapping[str, Header]:
+        """The headers of the family's published models, by preset."""
+        from logos_gguf.presets import presets_of
+
+        return presets_of(self.name)
 
     def view(self, variable: str, graph: Graph, checkpoint: Checkpoint | None) -> View | None:
         """What a variable takes; see `logos.hookspecs.Family`."""
