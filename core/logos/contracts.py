@@ -8,7 +8,7 @@ from typing import Any
 
 from logos.discovery import said
 from logos.hookspecs import API, Target
-from logos.op import Op
+from logos.op import Op, TypeRule
 
 
 def fault(offered: Any, kind: type[Any]) -> str | None:
@@ -55,6 +55,8 @@ def _op_fault(op: Op) -> str | None:
         return f"its op {op.name} has no hole {', '.join(sorted(lost))} in its sentence"
     if not op.pattern.variants or not op.shapes or not callable(op.value):
         return f"its op {op.name} lacks a sentence, shapes or a value"
+    if op.type is TypeRule.SAME and not op.exact:
+        return f"its op {op.name} has the type of its operands but is not exact on Int"
     for index in op.indexes:
         op.table(index)
     return None

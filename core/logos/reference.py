@@ -72,6 +72,9 @@ def _evaluate(node: Node, now: Mapping[Value, Array]) -> dict[Value, Array]:
         made[node.out] = result[0] if node.op.writes else result
     for hole, value in node.writes.items():
         made[value] = states[hole]
+    for value, array in made.items():
+        if np.shape(array) != value.shape:
+            raise TypeError(f"the op {node.op.name} gave {np.shape(array)} where its shape rule gives {value.shape}")
     return made
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from logos import Manager, Op, Refused, Shapes, hookimpl, make_manager
+from logos import Manager, Op, Refused, Shapes, TypeRule, hookimpl, make_manager
 from logos.hookspecs import API, Specs
 from logos.ops import OPS
 
@@ -210,6 +210,8 @@ def generator() -> Any:
         ("logos_ops", lambda: [target()], "logos_ops(): a SimpleNamespace is no Op"),
         ("logos_ops", lambda: [Op("twice", "twice X", ("X (r, c)",), len)],  # type: ignore[arg-type]
          "logos_ops(): a Op raised AttributeError: 'str' object has no attribute 'operands' when it was looked at"),
+        ("logos_ops", lambda: [Op("twice", "twice X", (Shapes("X (r, c) -> (r, c)"),), len, TypeRule.SAME)],
+         "logos_ops(): its op twice has the type of its operands but is not exact on Int"),
         ("logos_ops", lambda: [Op("twice", "twice X", (), len)],
          "logos_ops(): its op twice lacks a sentence, shapes or a value"),
         ("logos_ops", lambda: [Op("twice", "twice X", (Shapes("X (r, c) -> (r, c)"),), len, counts=("N",))],

@@ -12,7 +12,7 @@ import plain_ops as plain
 import pytest
 from numpy.typing import NDArray
 
-from logos import Graph, Machine, Refused, Source
+from logos import Graph, Machine, Op, Refused, Shapes, Source
 from logos.check import read_program
 from logos.grammar import make_grammar
 from logos.ops import OPS
@@ -449,6 +449,13 @@ def test_moe_takes_the_lowest_experts_of_a_tie(random: np.random.Generator) -> N
 def test_every_op_was_held_to_its_loops() -> None:
     functions = {re.sub("_", " ", name) for name in vars(plain) if not name.startswith("_")}
     assert {op.name for op in OPS} - functions == {"embedding", "set row"}
+
+
+def test_an_op_that_breaks_its_own_shape_rule_is_named() -> None:
+    wide = Op("wide", "wide X", (Shapes("X (r, c) -> (r, c)"),), lambda X: np.zeros((1, 7)))
+    made = read_program(Source("p.lg", "Let x be a 1 by 2 tensor of Real.\nLet y be wide x."), make_grammar([wide]))
+    with pytest.raises(TypeError, match=r"the op wide gave \(1, 7\) where its shape rule gives \(1, 2\)"):
+        Machine(made, {"x": np.zeros((1, 2))}).step()
 
 
 def test_a_state_read_above_its_write_holds_the_last_steps_value() -> None:

@@ -128,7 +128,7 @@ def _bind_leaf(
     if view is not None:
         tensor = None
         if checkpoint is not None and file is None:
-            tensor = _tensor(leaf, view, checkpoint)
+            tensor = _tensor(leaf, view, checkpoint, leaf.name in overrides)
         return Bound(leaf, Role.WEIGHT, view, tensor, file)
     if file is not None:
         return Bound(leaf, Role.WEIGHT, None, None, file)
@@ -152,11 +152,11 @@ def _override_view(
     return TensorView(tensor, None, transposed)
 
 
-def _tensor(leaf: Leaf, view: TensorView, checkpoint: Checkpoint) -> Tensor | None:
+def _tensor(leaf: Leaf, view: TensorView, checkpoint: Checkpoint, overridden: bool) -> Tensor | None:
     place = Spot(f"{checkpoint.path.name}, tensor {view.tensor}")
     tensor = checkpoint.tensors.get(view.tensor)
     if tensor is None:
-        if leaf.fills:
+        if leaf.fills and not overridden:
             return None
         near = nearest(view.tensor, checkpoint.tensors)
         ending = f"; the nearest is {near}" if near else ""
