@@ -26,7 +26,7 @@ LAYERS = (
     ("op", "shapes"),
     ("ops", "grammar", "sentences", "misread", "graph"),
     ("parse", "check", "printer", "reference", "weights", "passes", "values", "verification"),
-    ("hookspecs", "discovery", "contracts", "manager", "conformance", "job", "author", "artifacts"),
+    ("hookspecs", "discovery", "contracts", "manager", "conformance", "job", "author", "artifacts", "extraction"),
     ("toml_places", "project", "project_file", "selection", "steps", "plan", "ninja_file", "ninja_run", "build"),
     ("cli", "__main__"),
 )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from logos.check import read_program as read_program
+    from logos.extraction import weight_file as weight_file
     from logos.graph import Graph as Graph
     from logos.graph import Leaf as Leaf
     from logos.graph import Node as Node
@@ -76,12 +77,14 @@ if TYPE_CHECKING:
     from logos.weights.references import MoeWeights as MoeWeights
     from logos.weights.references import Q8Reference as Q8Reference
     from logos.weights.references import WeightedProgram as WeightedProgram
+    from logos.weights.extract import write_weight_file as write_weight_file
     from logos.weights.views import Table as Table
     from logos.weights.views import TensorView as TensorView
     from logos.weights.views import View as View
 
 _HOMES = {
     "check": ("read_program",),
+    "extraction": ("weight_file",),
     "graph": ("Graph", "Leaf", "Node", "Operand", "Shown", "Value"),
     "hookspecs": (
         "API", "Artifact", "AuthorOptions", "CheckpointFormat", "Edge", "Family", "Inputs", "Job", "Rule", "Steps",
@@ -102,6 +105,7 @@ _HOMES = {
     "weights.blocks": ("FORMATS", "BlockFormat", "InexactValueError"),
     "weights.checkpoint": ("Checkpoint", "Header", "Tensor"),
     "weights.references": ("MoeSpec", "MoeWeights", "Q8Reference", "WeightedProgram"),
+    "weights.extract": ("write_weight_file",),
     "weights.views": ("Table", "TensorView", "View"),
 }  # fmt: skip
 _MODULES = {name: f"logos.{module}" for module, names in _HOMES.items() for name in names}

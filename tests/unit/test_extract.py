@@ -164,19 +164,16 @@ def test_leaves_without_a_value_are_refused_together_and_nothing_is_written(tmp_
     assert not (tmp_path / "out").exists()
 
 
-def test_a_failure_half_way_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = binding(tmp_path)
-
+def test_a_failure_half_way_leaves_no_file(tmp_path: Path) -> None:
     def fail(rows: int, columns: int) -> np.ndarray:
-        raise KeyboardInterrupt
+        raise ZeroDivisionError
 
     broken = bind(None, Bound(leaf("A", 1, 1), Role.CONSTANT), Bound(leaf("R", 5, 2), Role.TABLE, Table(fail)))
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(ZeroDivisionError):
         write_weight_file(
             broken, WeightFile("out/w.safetensors", (WeightEntry("A", "F64"), WeightEntry("R", "F64"))), tmp_path
         )
     assert list((tmp_path / "out").iterdir()) == []
-    assert made["W"].tensor is not None
 
 
 def test_bfloat16_is_the_nearest_with_ties_to_even_and_keeps_nan() -> None:

@@ -1,26 +1,38 @@
-"""`logos extract`: one step of a build, the weight files of an artifact."""
+"""`logos extract`: weight files, of an artifact (one step of a build) or of a program by itself."""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from logos.cli.build_options import folder_option, one_target_option, quiet_option, size, tensor_option, tensor_place
+from logos.cli.build_options import amount, folder_option, quiet_option, size, tensor_option, tensor_place
 from logos.cli.common import json_option, open_manager, program_options, target_options, verbose_option
 from logos.cli.progress import progress
 
 if TYPE_CHECKING:
     from logos.hookspecs import WeightFile
+    from logos.job import Request
+    from logos.manager import Manager
+    from logos.weights.binding import Binding
+
+_NAMED = 8
 
 
 @click.command()
 @click.argument("program", type=click.Path(path_type=Path))
-@one_target_option
+@click.option("--target", metavar="NAME", help="Write the weight files of the artifact for this target.")
+@click.option(
+    "--weights-format",
+    "kind",
+    type=click.Choice(["raw", "q8", "safetensors"]),
+    help="Without a target: write every weight, table and constant; q8 has matrices as int8 quants (.q) and float32 "
+    "scales (.s).",
+)
 @folder_option
 @program_options
 @tensor_option
@@ -31,7 +43,8 @@ if TYPE_CHECKING:
 @verbose_option
 def command(
     program: Path,
-    target: str,
+    target: str | None,
+    kind: str | None,
     out: Path,
     checkpoint: Path | None,
     weights: Path | None,
@@ -43,22 +56,65 @@ def command(
     quiet: bool,
     verbose: bool,
 ) -> None:
-    """Write the weight files of PROGRAM's artifact from a checkpoint, a weight folder or the program's fills."""
-    from logos.job import Request, make_job
-    from logos.weights.extract import write_weight_file
+    """Write PROGRAM's weights, from a checkpoint, a weight folder or its fills: the files of an artifact (--target),
+    or all weights in one format (--weights-format).
 
+    What an interrupted or killed run finished is taken over by the next one.
+    """
+    from logos.extraction import requantized
+    from logos.job import Request
+
+    if (target is None) == (kind is None):
+        raise click.UsageError("give either --target NAME or --weights-format FORMAT")
+    if kind is not None and (options or chosen):
+        raise click.UsageError("-D and --file belong to --target")
     manager = open_manager(verbose)
     request = Request(program, checkpoint, weights, family, tensors, options, override_place=tensor_place)
+    binding, files = _of_target(manager, request, target, chosen) if target else _of_program(manager, request, kind)
+    for weight_file in files:
+        _write(binding, weight_file, out, as_json, quiet)
+        rounded = requantized(binding, weight_file)
+        if rounded and not quiet and not as_json:
+            click.echo(_said(rounded))
+
+
+def _write(binding: Binding, weight_file: WeightFile, out: Path, as_json: bool, quiet: bool) -> None:
+    from logos.weights.extract import write_weight_file
+
+    label = os.fspath(out) if weight_file.path == "." else weight_file.path
+    with progress(label, quiet, in_bytes=True) as update:
+        paths = write_weight_file(binding, weight_file, out, progress=update)
+    for path in paths:
+        count = path.stat().st_size
+        if as_json:
+            click.echo(json.dumps({"file": os.fspath(path), "bytes": count}, ensure_ascii=False))
+        elif not quiet:
+            click.echo(f"{path}: {size(count)}")
+
+
+def _of_target(
+    manager: Manager, request: Request, target: str, chosen: str | None
+) -> tuple[Binding, Sequence[WeightFile]]:
+    from logos.job import make_job
+
     made, job = make_job(manager, request, target)
-    for weight_file in _chosen(made.steps(job).extractions, chosen, target):
-        with progress(weight_file.path, quiet, in_bytes=True) as update:
-            paths = write_weight_file(job.binding, weight_file, out, progress=update)
-        for path in paths:
-            count = path.stat().st_size
-            if as_json:
-                click.echo(json.dumps({"file": os.fspath(path), "bytes": count}, ensure_ascii=False))
-            elif not quiet:
-                click.echo(f"{path}: {size(count)}")
+    return job.binding, _chosen(made.steps(job).extractions, chosen, target)
+
+
+def _of_program(manager: Manager, request: Request, kind: str | None) -> tuple[Binding, Sequence[WeightFile]]:
+    from logos.extraction import weight_file
+    from logos.job import bind_request, load_graph
+
+    assert kind is not None
+    binding = bind_request(manager, load_graph(manager, request), request)
+    return binding, (weight_file(binding, kind),)
+
+
+def _said(rounded: Mapping[str, str]) -> str:
+    """`2 weights rounded to Q8_0: Wq0 (F16), Wk0 (F16)`, the first few by name."""
+    named = [f"{name} ({storage})" for name, storage in rounded.items()]
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return f"{amount(len(named), 'weight')} rounded to Q8_0: {', '.join(named[:_NAMED])}{more}"
 
 
 def _chosen(files: Sequence[WeightFile], path: str | None, target: str) -> Sequence[WeightFile]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -10,11 +13,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from logos.atomic import replacing
-from logos.refusal import Refusal, Refused
+from logos.atomic import unwritable
+from logos.graph import Leaf
+from logos.refusal import Refusal, Refused, refuse
 from logos.weights.binding import Binding
+from logos.weights.blocks import InexactValueError
 from logos.weights.encode import encoded
-from logos.weights.files import RAW_DTYPES
+from logos.weights.q8 import BLOCK, quantize, split
+from logos.weights.recipe import recipe_digest
+from logos.weights.resume import Digest, Part, Workplace, holds, workplace
 from logos.weights.safetensors import DTYPES, header
 from logos.weights.stream import CHUNK, Stored
 from logos.weights.values import leaf_values
@@ -28,19 +35,49 @@ Progress = Callable[[int, int], None]
 _BAND = 96 << 20
 """Bytes held at once while a transpose is written."""
 
-_RAW_SUFFIXES = {"F64": ".f64", "F32": ".f32", "I64": ".i64"}
-assert set(_RAW_SUFFIXES.values()) == set(RAW_DTYPES)
+_BLOCKS = 2 << 20
+"""Bytes of blocks that are split at once."""
 
 
 @dataclass(frozen=True)
 class _Item:
+    """One entry with the values that it takes; `shape` is (rows, columns) as written."""
+
     entry: WeightEntry
+    leaf: Leaf
     source: Stored
     shape: tuple[int, int]
 
     @property
     def nbytes(self) -> int:
-        return self.shape[0] * self.shape[1] * np.dtype(DTYPES[self.entry.dtype]).itemsize
+        count = self.shape[0] * self.shape[1]
+        if self.entry.dtype == "Q8_0":
+            return count + 4 * (count // BLOCK)
+        return count * np.dtype(DTYPES[self.entry.dtype]).itemsize
+
+    def streams(self) -> Iterator[tuple[NDArray[Any], ...]]:
+        """What goes into each of the entry's files, run by run."""
+        if self.entry.dtype != "Q8_0":
+            for chunk in _oriented(self.source, self.entry.transposed):
+                yield (encoded(chunk, self.entry.dtype),)
+        elif self.stored_as_q8:
+            assert self.source.raw is not None
+            for raw in self.source.raw(_BLOCKS):
+                yield split(raw)
+        else:
+            for chunk in _oriented(self.source, self.entry.transposed):
+                yield split(self._quantized(chunk))
+
+    @property
+    def stored_as_q8(self) -> bool:
+        return self.source.storage == "Q8_0" and self.source.transposed == self.entry.transposed
+
+    def _quantized(self, chunk: NDArray[Any]) -> NDArray[np.uint8]:
+        try:
+            return quantize(chunk).view(np.uint8)
+        except InexactValueError as error:
+            what = f"{error}, and {self.leaf.name} is asked for in it"
+            raise refuse("inexact-weight", what, self.leaf.span, f"extract {self.leaf.name} as float32") from None
 
 
 def write_weight_file(
@@ -53,42 +90,49 @@ def write_weight_file(
     """Writes a weight file below `folder` and returns the paths of what it wrote.
 
     `arrays` give values, in the program's shape, that stand before every other source. The same values give the
-    same bytes: elements little-endian, tensors by falling element size and then in the order of the entries.
-    Refused: leaves without a value, all in one report (`weight-without-value`); a disk that does not take the file
-    (`unwritable-file`); and whatever the sources refuse.
+    same bytes: elements little-endian, tensors by falling element size and then in the order of the entries. What a
+    killed or interrupted run finished, tensor by tensor, is taken over where its sources are the same still. Refused:
+    what `check_sources` refuses; values that an entry's type cannot hold (`inexact-weight`); a disk that does not
+    take the file (`unwritable-file`).
     """
     items = _items(binding, weight_file, arrays)
     meter = _Meter(sum(item.nbytes for item in items), progress)
+    paths = tuple(folder / path for path in weight_file.paths)
+    raw = weight_file.format == "raw"
     target = folder / weight_file.path
-    if weight_file.format == "raw":
-        paths = tuple(target / (item.entry.variable + _RAW_SUFFIXES[item.entry.dtype]) for item in items)
-        for path, item in zip(paths, items, strict=True):
-            with replacing(path) as file:
-                _write(file, item, meter)
-        return paths
-    items = sorted(items, key=lambda item: -np.dtype(DTYPES[item.entry.dtype]).itemsize)
-    with replacing(target) as file:
-        flipped = [item.entry.variable for item in items if item.entry.transposed]
-        file.write(header([(item.entry.variable, item.entry.dtype, item.shape) for item in items], flipped))
-        for item in items:
-            _write(file, item, meter)
-    return (target,)
+    base = target if raw else target.parent
+    try:
+        base.mkdir(parents=True, exist_ok=True)
+        name = weight_file.format if raw else target.name
+        with workplace(base, name, recipe_digest(binding, weight_file, arrays)) as work:
+            if raw:
+                _write_raw(work, base, items, meter)
+            else:
+                _write_together(work, target, items, meter)
+            for path in paths:
+                # One that is not there was moved by a run that was killed while it did so.
+                if (made := work.folder / path.name).exists():
+                    os.replace(made, path)
+    except OSError as error:
+        raise unwritable(target, error) from error
+    return paths
 
 
 def check_sources(binding: Binding, weight_file: WeightFile) -> None:
-    """Refuses, before anything is written, what `write_weight_file` would refuse for its leaves' sources."""
+    """Refuses, before anything is written, and all in one report: leaves without a value (`weight-without-value`),
+    rows that are no whole number of Q8_0 blocks (`not-whole-blocks`), and whatever the sources refuse."""
     _items(binding, weight_file, None)
 
 
 def _items(
     binding: Binding, weight_file: WeightFile, arrays: Mapping[str, NDArray[Any]] | None
 ) -> list[_Item]:
-    items, missing = [], []
+    items, refusals = [], []
     for entry in weight_file.entries:
         bound = binding[entry.variable]
         source = leaf_values(binding, bound, arrays)
         if source is None:
-            missing.append(
+            refusals.append(
                 Refusal(
                     "weight-without-value",
                     f"{bound.name} ({bound.role.value}) has no value to extract",
@@ -98,10 +142,24 @@ def _items(
             )
             continue
         rows, columns = bound.leaf.value.shape
-        items.append(_Item(entry, source, (columns, rows) if entry.transposed else (rows, columns)))
-    if missing:
-        raise Refused(missing)
+        item = _Item(entry, bound.leaf, source, (columns, rows) if entry.transposed else (rows, columns))
+        if entry.dtype == "Q8_0" and item.shape[1] % BLOCK:
+            refusals.append(_not_whole(item))
+        items.append(item)
+    if refusals:
+        raise Refused(refusals)
     return items
+
+
+def _not_whole(item: _Item) -> Refusal:
+    k, name = item.shape[1], item.leaf.name
+    kind = "rows" if item.entry.transposed else "columns"
+    return Refusal(
+        "not-whole-blocks",
+        f"{name} is asked for in Q8_0 and has K = {k} {kind}; a block holds {BLOCK}, and {k} is no multiple of it",
+        item.leaf.span,
+        f"extract {name} as float32, or make K a multiple of {BLOCK}",
+    )
 
 
 class _Meter:
@@ -116,11 +174,85 @@ class _Meter:
             self._progress(self._done, self._total)
 
 
-def _write(file: BinaryIO, item: _Item, meter: _Meter) -> None:
-    for chunk in _oriented(item.source, item.entry.transposed):
-        data = encoded(chunk, item.entry.dtype)
-        file.write(data.data)
-        meter.add(data.nbytes)
+def _write_raw(work: Workplace, base: Path, items: list[_Item], meter: _Meter) -> None:
+    """Every item into files of its own, which are to end in `base`."""
+    for item in items:
+        done = dict(zip(item.entry.files, work.finished.get(item.entry.variable, ()), strict=False))
+        if done and all(_made(work, base / name, part) for name, part in done.items()):
+            meter.add(item.nbytes)
+            continue
+        with ExitStack() as stack:
+            files = [stack.enter_context(open(work.folder / name, "wb")) for name in item.entry.files]
+            parts = _write(files, item, meter)
+        work.record(item.entry.variable, *parts)
+
+
+def _made(work: Workplace, final: Path, part: Part) -> bool:
+    """Whether a file is finished, in the work folder or, where a run was killed as it moved its files, in its place."""
+    made = work.folder / final.name
+    try:
+        with open(made if made.exists() else final, "rb") as file:
+            return holds(file, part) and not file.read(1)
+    except OSError:
+        return False
+
+
+def _write_together(work: Workplace, final: Path, items: list[_Item], meter: _Meter) -> None:
+    """All items into one safetensors file, behind those at its beginning that are finished."""
+    items = sorted(items, key=lambda item: -np.dtype(DTYPES[item.entry.dtype]).itemsize)
+    flipped = [item.entry.variable for item in items if item.entry.transposed]
+    head = header([(item.entry.variable, item.entry.dtype, item.shape) for item in items], flipped)
+    with open(work.folder / final.name, "a+b") as file:
+        file.seek(0)
+        if file.read(len(head)) != head:
+            file.truncate(0)
+            file.write(head)
+            file.flush()
+        finished = 0
+        while finished < len(items) and _follows(work, file, items[finished]):
+            meter.add(items[finished].nbytes)
+            finished += 1
+        file.truncate(len(head) + sum(item.nbytes for item in items[:finished]))
+        for item in items[finished:]:
+            parts = _write([file], item, meter)
+            file.flush()
+            work.record(item.entry.variable, *parts)
+
+
+def _follows(work: Workplace, file: BinaryIO, item: _Item) -> bool:
+    """Whether an item is finished and lies where the file stands; it stands behind it then."""
+    done = work.finished.get(item.entry.variable, ())
+    return len(done) == 1 and done[0][0] == item.nbytes and holds(file, done[0])
+
+
+def _write(files: Sequence[BinaryIO], item: _Item, meter: _Meter) -> list[Part]:
+    """Writes an item's runs, one on the disk's way while the next is decoded."""
+    digests = [Digest() for _ in files]
+
+    def put(arrays: tuple[NDArray[Any], ...]) -> None:
+        for file, digest, array in zip(files, digests, arrays, strict=True):
+            data = array.reshape(-1).view(np.uint8).data
+            file.write(data)
+            digest.update(data)
+            _begin_writing(file, len(data))
+
+    with ThreadPoolExecutor(1) as writer:
+        under_way: Future[None] | None = None
+        for arrays in item.streams():
+            if under_way is not None:
+                under_way.result()
+            under_way = writer.submit(put, arrays)
+            meter.add(sum(array.nbytes for array in arrays))
+        if under_way is not None:
+            under_way.result()
+    return [digest.part() for digest in digests]
+
+
+def _begin_writing(file: BinaryIO, count: int) -> None:
+    """Lets the disk take the last `count` bytes now: a system that is left to itself begins when memory is full."""
+    file.flush()
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(file.fileno(), file.tell() - count, count, os.POSIX_FADV_DONTNEED)
 
 
 def _oriented(source: Stored, transposed: bool) -> Iterator[NDArray[Any]]:

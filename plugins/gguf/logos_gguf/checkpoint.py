@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 import re
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +13,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import NDArray
 
-from logos import FORMATS, InexactValueError, Spot, Tensor, refuse
+from logos import FORMATS, InexactValueError, Spot, Tensor, Text, refuse
 from logos_gguf.container import Shard, broken
 
 _SHARD_NAME = re.compile(r"(?P<stem>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.gguf)\Z", re.DOTALL)
@@ -43,7 +44,7 @@ class GGUFCheckpoint:
             raise broken(path, f"the shards hold {len(tensors)} tensors; split.tensors.count says {due}")
         self.tensors: Mapping[str, Tensor] = MappingProxyType(tensors)
         self._maps = tuple(shard.map for shard in shards)
-        self._behind: tuple[mmap.mmap, int, int] | None = None
+        self._behind: deque[tuple[mmap.mmap, int, int]] = deque()
 
     def raw_rows(self, name: str, start: int, stop: int) -> NDArray[np.uint8]:
         tensor, shard = self.tensors[name], self._shards[name]
@@ -51,12 +52,13 @@ class GGUFCheckpoint:
         if not 0 <= start <= stop <= tensor.rows:
             raise IndexError(f"rows {start} to {stop} of {name}, which has {tensor.rows}")
         at = shard.starts[name] + start * row_bytes
-        return np.frombuffer(shard.map, np.uint8, (stop - start) * row_bytes, at).reshape(stop - start, row_bytes)
+        rows = np.frombuffer(shard.map, np.uint8, (stop - start) * row_bytes, at).reshape(stop - start, row_bytes)
+        self._release(shard, at, rows.nbytes)
+        return rows
 
     def float_rows(self, name: str, start: int, stop: int) -> NDArray[np.float32]:
         """As the contract says. Refused: a value that float32 cannot hold (`inexact-weight`)."""
         raw = self.raw_rows(name, start, stop)
-        self._release(name, start, raw)
         tensor = self.tensors[name]
         try:
             return FORMATS[tensor.storage].floats(raw)
@@ -68,24 +70,33 @@ class GGUFCheckpoint:
                 "convert the tensor to F32",
             ) from None
 
+    def text(self) -> Text:
+        """As the contract says. Refused: what `read_vocabulary` refuses, at once; a vocabulary that contradicts itself
+        (`broken-vocabulary`), when text is first made into ids or back."""
+        from logos_gguf.text.tokenizer import GGUFText
+        from logos_gguf.text.vocabulary import read_vocabulary
+
+        return GGUFText(read_vocabulary(self.metadata, self.path))
+
     def close(self) -> None:
-        self._behind = None
+        self._behind.clear()
         for data in self._maps:
             # Arrays that are still in use keep their mapping, which then goes with the last of them.
             with suppress(BufferError):
                 data.close()
 
-    def _release(self, name: str, start: int, raw: NDArray[np.uint8]) -> None:
-        """Gives back the pages of the rows before these, so that a stream through a large file stays small.
+    def _release(self, shard: Shard, at: int, count: int) -> None:
+        """Gives back the pages of rows read two reads before these, so that a stream through a large file stays small.
 
-        They are pages of a file, so an array that still looks at them reads them again.
+        They are pages of a file, so an array that still looks at them reads them again; a stream's last rows may be
+        on their way to a disk, and are kept.
         """
-        if self._behind is not None and hasattr(mmap, "MADV_DONTNEED"):
-            data, first, length = self._behind
-            data.madvise(mmap.MADV_DONTNEED, first - first % mmap.PAGESIZE, length)
-        shard = self._shards[name]
-        first = shard.starts[name] + start * (raw.shape[1])
-        self._behind = (shard.map, first, raw.nbytes) if raw.nbytes >= _RELEASED else None
+        if count < _RELEASED or not hasattr(mmap, "MADV_DONTNEED"):
+            return
+        self._behind.append((shard.map, at, count))
+        if len(self._behind) > 2:
+            data, first, length = self._behind.popleft()
+            data.madvise(mmap.MADV_DONTNEED, first - first % mmap.PAGESIZE, length + first % mmap.PAGESIZE)
 
 
 def _shards(path: Path) -> list[Shard]:
