@@ -1,0 +1,200 @@
+"""`logos verify` against targets that are right, a little wrong, and broken."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import logos.discovery
+from logos import API, OPS, Artifact, Inputs, Job, Machine, Role, Steps, WeightEntry, WeightFile, hookimpl, run_steps
+from logos.cli.main import main
+from logos.weights.files import find_weight_file, read_weight_file
+
+PROGRAM = """\
+Let tok be a 1 by 1 tensor of Int.
+Let pos be a 1 by 1 tensor of Int.
+Let emb be a 5 by 4 tensor of Real.
+Let K be a 8 by 4 tensor of Real.
+Let x be row tok of emb.
+Set row pos of K to x.
+Let logits be attention of x over K and K with 2 heads 2 groups up to pos.
+Let next be argmax of logits.
+"""
+
+
+@dataclass(frozen=True)
+class Bend:
+    """How the bent target errs: what it adds to `logits`, the tap it leaves out."""
+
+    bend: float = 0.0
+    leave_out: str = ""
+    dtype: str = "float32"
+    outputs: tuple[str, ...] = ()
+
+
+class Bent:
+    """Runs the reference machine on what the artifact's folder holds, then errs as its options say."""
+
+    name, api, spells, fuses, stores, options = "bent", API, frozenset(op.name for op in OPS), (), ("float32",), Bend
+    seen: Inputs
+
+    def refusals(self, job: Job) -> tuple[()]:
+        return ()
+
+    def emit(self, job: Job) -> tuple[Artifact, ...]:
+        return (Artifact("sub/bent.txt", f"{len(job.graph.nodes)}\n"),)
+
+    def steps(self, job: Job) -> Steps:
+        stored = [bound.name for bound in job.binding.leaves if bound.role in (Role.WEIGHT, Role.CONSTANT)]
+        return Steps((WeightFile("weights.safetensors", tuple(WeightEntry(name, "F32") for name in stored)),))
+
+    def run(self, job: Job, inputs: Inputs) -> Mapping[str, Any]:
+        self.seen = inputs
+        assert (inputs.artifact / "sub/bent.txt").read_text() == f"{len(job.graph.nodes)}\n"
+        values = dict(inputs.arrays)
+        for bound in job.binding.leaves:
+            file = find_weight_file(inputs.weights, bound.name)
+            if file is not None:
+                values[bound.name] = read_weight_file(file, bound.name, bound.leaf.value.shape, True)
+        record = run_steps(Machine(job.graph, values), inputs.taps, inputs.tokens)
+        found = {name: record.stacked(name) for name in inputs.taps if name != job.options.leave_out}
+        if "logits" in found:
+            found["logits"] = found["logits"] + job.options.bend * np.abs(found["logits"]).max()
+        return found
+
+
+@dataclass(frozen=True)
+class Ran:
+    code: int
+    out: str
+    err: str
+
+
+Verify = Callable[..., Ran]
+
+
+@pytest.fixture
+def bent() -> Bent:
+    return Bent()
+
+
+@pytest.fixture
+def verify(
+    bent: Bent, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Verify:
+    """`logos verify` of p.lg for the bent target, with a family that names no weight."""
+    family = SimpleNamespace(name="qwen35", author=lambda *_: "", view=lambda *_: None)
+    plugin = SimpleNamespace(logos_targets=hookimpl(lambda: [bent]), logos_families=hookimpl(lambda: [family]))
+    point = SimpleNamespace(name="bent", value="bent", dist=None, load=lambda: plugin)
+    monkeypatch.setattr(logos.discovery, "entry_points", lambda group: [point])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.lg").write_text(PROGRAM, encoding="utf-8")
+
+    def run(*arguments: str, command: str = "verify") -> Ran:
+        capfd.readouterr()
+        target = ["--target", "bent"] if command == "verify" else []
+        with pytest.raises(SystemExit) as exit:
+            main([command, "p.lg", *target, *arguments])
+        captured = capfd.readouterr()
+        assert isinstance(exit.value.code, int)
+        return Ran(exit.value.code, captured.out, captured.err)
+
+    return run
+
+
+def records(ran: Ran) -> dict[tuple[str, str], dict[str, Any]]:
+    lines = [json.loads(line) for line in ran.out.splitlines()]
+    return {(line["dtype"], line["variable"]): line for line in lines}
+
+
+def test_what_agrees_is_listed_with_its_bound(verify: Verify) -> None:
+    ran = verify("--tokens", "1,3,2")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.splitlines() == [
+        f"{dtype:8}  {name:16}  difference 0  bound {bound}  ok"
+        for dtype, real in (("float64", "1e-09"), ("float32", "0.0001"))
+        for name, bound in (("next", "0"), ("logits", real), ("K", real))
+    ] + ["all 6 comparisons hold"]
+
+
+def test_what_lies_beyond_its_bound_ends_with_4(verify: Verify) -> None:
+    ran = verify("--tokens", "1,3,2", "-D", "bend=1e-6")
+    assert ran.code == 4
+    assert "float64   logits            difference 1e-06  bound 1e-09  BEYOND ITS BOUND" in ran.out
+    assert ran.out.endswith("\n1 of 6 comparisons lie beyond their bounds\n")
+    assert verify("--tokens", "1,3,2", "-D", "bend=1e-6", "--dtype", "float32").code == 0
+
+
+def test_values_that_are_no_numbers_are_infinitely_far(verify: Verify) -> None:
+    ran = verify("--tokens", "1", "-D", "bend=nan", "--json")
+    assert ran.code == 4
+    assert records(ran)["float32", "logits"]["difference"] is None
+    assert records(ran)["float32", "K"]["holds"] is True
+
+
+def test_a_bfloat16_build_is_compared_in_bfloat16_alone(verify: Verify, bent: Bent) -> None:
+    ran = verify("--tokens", "1", "-D", "dtype=bfloat16", "-D", "bend=0.1", "--json")
+    assert (ran.code, bent.seen.dtype) == (0, "bfloat16")
+    assert [key for key in records(ran) if key[0] != "bfloat16"] == []
+
+
+def test_the_targets_outputs_are_compared(verify: Verify) -> None:
+    ran = verify("--tokens", "1", "-D", "outputs=x", "--json")
+    assert list(records(ran)) == [(dtype, name) for dtype in ("float64", "float32") for name in ("x", "K")]
+
+
+def test_a_tap_that_is_left_out_is_no_agreement(verify: Verify) -> None:
+    with pytest.raises(KeyError, match="logits"):
+        main(["verify", "p.lg", "--target", "bent", "--tokens", "1", "-D", "leave_out=logits"])
+
+
+def test_without_tokens_inputs_and_states_are_noise_on_both_sides(verify: Verify, bent: Bent) -> None:
+    assert verify().code == 0
+    assert sorted(bent.seen.arrays) == ["K", "emb", "pos", "tok"]
+    assert np.abs(bent.seen.arrays["K"]).min() > 0
+    assert bent.seen.arrays["tok"].tolist() == [[0]]
+    assert verify("--set", "tok=4", "--set", "emb=2").code == 0
+    assert bent.seen.arrays["tok"].tolist() == [[4]]
+    assert np.unique(bent.seen.arrays["emb"]).tolist() == [2.0]
+    ran = verify("--tokens", "5")
+    assert (ran.code, "[row-outside-table]" in ran.err) == (1, True)
+
+
+def test_constants_reach_the_artifact_as_its_weight_file_says_and_given_ones_exactly(
+    verify: Verify, bent: Bent, tmp_path: Path
+) -> None:
+    program = PROGRAM.replace("Let K be", "Set item 1 of emb to 0.1.\nLet K be")
+    (tmp_path / "p.lg").write_text(program, encoding="utf-8")
+    ran = verify("--tokens", "0", "--dtype", "float32", "--json")
+    # 0.1 is stored as float32 and read back: a little off, and within its bound.
+    assert 0 < records(ran)["float32", "K"]["difference"] < 1e-7
+    ran = verify("--tokens", "0", "--set", "emb=0.1", "--json")
+    assert records(ran)["float64", "K"]["difference"] == 0
+
+
+def test_arrays_made_elsewhere_are_compared(verify: Verify, tmp_path: Path) -> None:
+    noise = ("--tokens", "1,3,2", "--fill", "noise")
+    assert verify(*noise, "--get", "logits,next", "--npy", "made", command="run").code == 0
+    ran = verify("--tokens", "1,3,2", "--against", "made", "--json")
+    assert ran.code == 0
+    assert list(records(ran)) == [(d, name) for d in ("float64", "float32") for name in ("next", "logits")]
+    logits = np.load("made/logits.npy")
+    np.save("made/logits.npy", logits * (1 + 1e-6))
+    assert verify("--tokens", "1,3,2", "--against", "made").code == 4
+    np.save("made/logits.npy", logits[:2])
+    assert verify("--tokens", "1,3,2", "--against", "made").code == 4
+    for array in (np.array(["a"]), logits + 1j):
+        np.save("made/logits.npy", array)
+        ran = verify("--tokens", "1,3,2", "--against", "made")
+        assert (ran.code, "[value-type]" in ran.err) == (1, True)
+    Path("made/logits.npy").write_bytes(b"\x93NUMPY")
+    assert "[bad-value]" in verify("--tokens", "1,3,2", "--against", "made").err
+    ran = verify("--against", "nowhere")
+    assert (ran.code, "[nothing-to-compare]" in ran.err) == (1, True)
