@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -25,20 +24,21 @@ class Options:
     """No option."""
 
 
-class Fake(EntryPoint):
+@dataclass(frozen=True)
+class Fake:
     """An entry point that loads by calling a function; its distribution is in memory."""
 
-    def __new__(cls, name: str, load: Callable[[], Any], distribution: str = "strange") -> Fake:
-        self = super().__new__(cls)
-        vars(self).update(name=name, value=f"{name}_module", group="logos", loads=load)
-        vars(self)["dist"] = SimpleNamespace(name=distribution, version="1.2")
-        return self
+    name: str
+    load: Callable[[], Any]
+    distribution: str = "strange"
 
-    def __init__(self, *arguments: Any) -> None:
-        pass
+    @property
+    def value(self) -> str:
+        return f"{self.name}_module"
 
-    def load(self) -> Any:
-        return vars(self)["loads"]()
+    @property
+    def dist(self) -> SimpleNamespace:
+        return SimpleNamespace(name=self.distribution, version="1.2")
 
 
 def target(name: str = "board", **more: Any) -> SimpleNamespace:
@@ -54,11 +54,11 @@ def plugin(**hooks: Callable[[], Any]) -> SimpleNamespace:
     return SimpleNamespace(**{name: hookimpl(function) for name, function in hooks.items()})
 
 
-def point(name: str, made: Any, distribution: str = "strange") -> EntryPoint:
+def point(name: str, made: Any, distribution: str = "strange") -> Fake:
     return Fake(name, lambda: made, distribution)
 
 
-def offering(name: str, *targets: Any, distribution: str = "strange") -> EntryPoint:
+def offering(name: str, *targets: Any, distribution: str = "strange") -> Fake:
     return point(name, plugin(logos_targets=lambda: list(targets)), distribution)
 
 
