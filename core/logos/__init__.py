@@ -73,11 +73,13 @@ if TYPE_CHECKING:
     from logos.weights.checkpoint import Checkpoint as Checkpoint
     from logos.weights.checkpoint import Header as Header
     from logos.weights.checkpoint import Tensor as Tensor
+    from logos.weights.checkpoint import Text as Text
+    from logos.weights.checkpoint import TextStream as TextStream
+    from logos.weights.extract import write_weight_file as write_weight_file
     from logos.weights.references import MoeSpec as MoeSpec
     from logos.weights.references import MoeWeights as MoeWeights
     from logos.weights.references import Q8Reference as Q8Reference
     from logos.weights.references import WeightedProgram as WeightedProgram
-    from logos.weights.extract import write_weight_file as write_weight_file
     from logos.weights.views import Table as Table
     from logos.weights.views import TensorView as TensorView
     from logos.weights.views import View as View
@@ -103,9 +105,9 @@ _HOMES = {
     "source": ("Place", "Source", "Span", "Spot", "read_source"),
     "weights.binding": ("Binding", "Bound", "Role"),
     "weights.blocks": ("FORMATS", "BlockFormat", "InexactValueError"),
-    "weights.checkpoint": ("Checkpoint", "Header", "Tensor"),
-    "weights.references": ("MoeSpec", "MoeWeights", "Q8Reference", "WeightedProgram"),
+    "weights.checkpoint": ("Checkpoint", "Header", "Tensor", "Text", "TextStream"),
     "weights.extract": ("write_weight_file",),
+    "weights.references": ("MoeSpec", "MoeWeights", "Q8Reference", "WeightedProgram"),
     "weights.views": ("Table", "TensorView", "View"),
 }  # fmt: skip
 _MODULES = {name: f"logos.{module}" for module, names in _HOMES.items() for name in names}

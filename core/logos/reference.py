@@ -127,12 +127,14 @@ def run_steps(
     generate: int = 0,
     steps: int = 1,
     progress: Callable[[int, int], None] | None = None,
+    goes_on: Callable[[int], bool] | None = None,
 ) -> Record:
     """Runs a program.
 
     With tokens: what `fed_by_tokens` names is fed, T + generate − 1 steps are made (T without generate), and each
     output after the last given token is an id, fed to the next step. Without: `steps` steps, `pos` fed with the step's
     number where the program has such an input and no value was given for it. `names` are recorded at every step.
+    `goes_on` is asked with each generated id; at False the run ends there.
     """
     graph = machine.graph
     if generate:
@@ -148,11 +150,13 @@ def run_steps(
         record.last = machine.step(inputs)
         for name in names:
             record.arrays[name].append(record.last[newest[name]])
+        if progress is not None:
+            progress(step + 1, total)
         if generate and step >= len(tokens) - 1:
             record.generated.append(int(record.last[graph.output][0, 0]))
             fed.append(record.generated[-1])
-        if progress is not None:
-            progress(step + 1, total)
+            if goes_on is not None and not goes_on(record.generated[-1]):
+                break
     return record
 
 

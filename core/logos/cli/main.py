@@ -14,7 +14,7 @@ import click
 from logos.refusal import Refused, refuse
 
 COMMANDS = (
-    "build", "check", "author", "run", "verify", "inspect", "emit", "extract", "ops", "targets", "plugins",
+    "build", "check", "author", "run", "generate", "verify", "inspect", "emit", "extract", "ops", "targets", "plugins",
 )  # fmt: skip
 """The subcommands, in the order that `--help` lists them; each is a file of this folder with a `command`."""
 
