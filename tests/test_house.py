@@ -22,7 +22,7 @@ CORE = ROOT / "core"
 TESTS = ROOT / "tests"
 
 LAYERS = (
-    ("source", "refusal", "near", "atomic"),
+    ("source", "refusal", "near", "late", "atomic"),
     ("op", "shapes"),
     ("ops", "grammar", "sentences", "misread", "graph"),
     ("parse", "check", "printer", "reference", "weights", "passes", "values", "verification"),

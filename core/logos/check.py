@@ -131,15 +131,16 @@ class _Checker:
         elif isinstance(sentence, Broken) and sentence.out in self.broken:
             self.now[sentence.out] = None
 
-    def read(self, name: str, span: Span) -> Value | None:
-        """A name's newest value; None, with the refusal said, where there is none or its shape is unknown."""
-        self.touched.setdefault(name, span.line)
+    def read(self, name: str, sentence: Operation | Show, hole: str) -> Value | None:
+        """The newest value of a name at a hole; None, with the refusal said, where there is none or its shape is
+        unknown."""
+        self.touched.setdefault(name, sentence.span.line)
         if name in self.now:
             return self.now[name]
         if name in self.produced:
-            self.too_early(name, self.parsed.sentences[self.produced[name][0]].span.line, span)
+            self.too_early(name, self.parsed.sentences[self.produced[name][0]].span.line, sentence.at(hole))
         else:
-            self.blame(name, span)
+            self.blame(name, sentence.at(hole))
         return None
 
     def too_early(self, name: str, line: int, span: Span) -> None:
@@ -152,18 +153,19 @@ class _Checker:
         self.refuse("read-before-produced", what, span, next_)
 
     def fill(self, sentence: Fill) -> None:
-        name, place = sentence.variable, sentence.at("V")
+        name = sentence.variable
         if name in self.broken:
             return
         if name in self.produced:
             what = f"{name} is produced by an operation, so it takes no initial values"
             next_ = "remove the fill: only a declared tensor that no operation produces takes one"
-            self.refuse("fill-of-produced", what, place, next_)
+            self.refuse("fill-of-produced", what, sentence.at("V"), next_)
         elif name not in self.declared:
-            self.blame(name, place)
+            self.blame(name, sentence.at("V"))
         elif name in self.touched:
             what = f"{name} is filled below a sentence that reads or writes it (line {self.touched[name]})"
-            self.refuse("fill-below-use", what, place, "move the fill above every sentence that uses the variable")
+            next_ = "move the fill above every sentence that uses the variable"
+            self.refuse("fill-below-use", what, sentence.at("V"), next_)
         else:
             self.fill_leaf(sentence, self.declared[name])
 
@@ -184,7 +186,7 @@ class _Checker:
         self.fills[sentence.variable][sentence.index - 1] = value
 
     def show(self, sentence: Show) -> None:
-        value = self.read(sentence.variable, sentence.at("V"))
+        value = self.read(sentence.variable, sentence, "V")
         if value is None:
             return
         if sentence.item is not None and sentence.item > value.size:
@@ -205,7 +207,7 @@ class _Checker:
         known = True
         for hole, operand in use.operands.items():
             if isinstance(operand, str):
-                value = self.read(operand, sentence.at(hole))
+                value = self.read(operand, sentence, hole)
                 known = known and value is not None
                 operands[hole] = value
             else:
@@ -246,7 +248,7 @@ class _Checker:
             self.misfit(sentence, misfit)
         if solution.misfits:
             return {}, None
-        return solution.sizes, solution.out()
+        return solution.sizes, solution.out
 
     def misfit(self, sentence: Operation, misfit: Misfit) -> None:
         where = sentence.at(misfit.hole) if misfit.hole else sentence.span

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,7 +23,6 @@ _STATEMENTS: Mapping[str, Pattern] = {
     "show row": Pattern("Show row P of V", {"P": Hole.INDEX}),
 }
 
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z", re.ASCII)
 COUNT = re.compile(r"[1-9][0-9]*\Z", re.ASCII)
 ROW = re.compile(r"(0|[1-9][0-9]*)\Z", re.ASCII)
 VALUE = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?\Z", re.ASCII)
@@ -31,16 +30,28 @@ LONGEST_LITERAL = 40
 """Characters of a literal, at most: a longer one is refused before it is read."""
 
 
+def _is_name(word: str) -> bool:
+    return word.isidentifier() and word.isascii()
+
+
+def _literal(form: re.Pattern[str]) -> Callable[[str], bool]:
+    return lambda word: len(word) <= LONGEST_LITERAL and form.match(word) is not None
+
+
+_is_row = _literal(ROW)
+_FORMS: Mapping[Hole, Callable[[str], bool]] = {
+    Hole.TENSOR: _is_name,
+    Hole.NEW: _is_name,
+    Hole.TYPE: ("Real", "Int").__contains__,
+    Hole.INDEX: lambda word: _is_name(word) or _is_row(word),
+    Hole.COUNT: _literal(COUNT),
+    Hole.VALUE: _literal(VALUE),
+}
+
+
 def fits(hole: Hole, word: str) -> bool:
     """Whether a word may stand at a hole, by its form."""
-    if hole in (Hole.TENSOR, Hole.NEW):
-        return NAME.match(word) is not None
-    if hole is Hole.TYPE:
-        return word in ("Real", "Int")
-    if hole is Hole.INDEX and NAME.match(word):
-        return True
-    form = {Hole.COUNT: COUNT, Hole.VALUE: VALUE, Hole.INDEX: ROW}[hole]
-    return len(word) <= LONGEST_LITERAL and form.match(word) is not None
+    return _FORMS[hole](word)
 
 
 @dataclass(frozen=True)
@@ -60,9 +71,22 @@ class Rule:
         return tuple((place, word.text) for place, word in enumerate(self.words) if word.hole is None)
 
     @cached_property
-    def holes(self) -> tuple[tuple[int, Hole, str], ...]:
-        """The place, kind and name of each hole."""
-        return tuple((place, word.hole, word.text) for place, word in enumerate(self.words) if word.hole is not None)
+    def holes(self) -> tuple[tuple[int, str], ...]:
+        """The place and name of each hole."""
+        return tuple((place, word.text) for place, word in enumerate(self.words) if word.hole is not None)
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """The place of each hole, by name."""
+        return {name: place for place, name in self.holes}
+
+    @cached_property
+    def _forms(self) -> tuple[tuple[int, Callable[[str], bool]], ...]:
+        return tuple((place, _FORMS[word.hole]) for place, word in enumerate(self.words) if word.hole is not None)
+
+    def fits(self, words: tuple[str, ...]) -> bool:
+        """Whether the words at the holes of a sentence that has the rule's literals may stand there."""
+        return all(form(words[place]) for place, form in self._forms)
 
     def says(self, words: tuple[str, ...]) -> bool:
         """Whether a sentence of the rule's length has its literal words."""
@@ -86,6 +110,23 @@ class Grammar:
         for rule in self.rules:
             lengths[len(rule.words)].append(rule)
         return {length: tuple(rules) for length, rules in lengths.items()}
+
+    def match(self, words: tuple[str, ...]) -> Rule | None:
+        """The rule that a sentence's words follow."""
+        for places, rules in self._by_literals.get(len(words), ()):
+            for rule in rules.get(tuple([words[place] for place in places]), ()):
+                if rule.fits(words):
+                    return rule
+        return None
+
+    @cached_property
+    def _by_literals(self) -> Mapping[int, list[tuple[tuple[int, ...], Mapping[tuple[str, ...], list[Rule]]]]]:
+        """For each length, and each choice of places where literals stand, the rules by those literals."""
+        found: dict[int, dict[tuple[int, ...], dict[tuple[str, ...], list[Rule]]]] = {}
+        for rule in self.rules:
+            places, texts = zip(*rule.literals, strict=True) if rule.literals else ((), ())
+            found.setdefault(len(rule.words), {}).setdefault(places, {}).setdefault(texts, []).append(rule)
+        return {length: list(choices.items()) for length, choices in found.items()}
 
     @cached_property
     def literals(self) -> frozenset[str]:

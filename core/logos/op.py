@@ -167,7 +167,7 @@ class Op:
             return Pattern(self.pattern_text, kinds)
         return Pattern(f"Let OUT be {self.pattern_text}", kinds | {"OUT": Hole.NEW})
 
-    @property
+    @cached_property
     def tensors(self) -> tuple[str, ...]:
         """The holes of tensor operands, in the sentence's order; rows given by a variable are none."""
         holes = self.pattern.holes

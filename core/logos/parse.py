@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from logos.grammar import Grammar, Rule, fits, make_grammar
@@ -16,6 +16,9 @@ from logos.source import Source, Span, brief
 
 LARGEST = 2**48
 """Rows × columns of a tensor stay below this."""
+Made = tuple[AnySentence, list[Refusal]]
+_WORD = re.compile(r"[^ \t]+")
+_PLAIN = re.compile(r"[!-~ \t]*\Z")
 ADVISED = 200
 """Below so many refusals a misread sentence is held against every pattern to find the nearest."""
 
@@ -31,15 +34,34 @@ class Parsed:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One sentence's words without its period; `starts` are the columns, from 0, where they begin."""
+    """One sentence's words without its period; `body` is the line's text up to there."""
 
     span: Span
     words: tuple[str, ...]
-    starts: tuple[int, ...]
+    body: str
 
-    def place(self, index: int) -> Span:
-        """The place of a word."""
-        return Span(self.span.source, self.span.line, self.starts[index] + 1, len(self.words[index]))
+    def places(self) -> tuple[Span, ...]:
+        """The place of each word."""
+        source, line = self.span.source, self.span.line
+        found = _WORD.finditer(self.body)
+        return tuple(Span(source, line, match.start() + 1, len(match.group())) for match in found)
+
+
+@dataclass(frozen=True, slots=True)
+class Places(Mapping[str, Span]):
+    """The place of each hole of a sentence, found when a message asks for it."""
+
+    rule: Rule
+    line: Line
+
+    def __getitem__(self, hole: str) -> Span:
+        return self.line.places()[self.rule.places[hole]]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.rule.places)
+
+    def __len__(self) -> int:
+        return len(self.rule.places)
 
 
 def parse(source: Source, grammar: Grammar) -> Parsed:
@@ -48,20 +70,20 @@ def parse(source: Source, grammar: Grammar) -> Parsed:
     refusals: list[Refusal] = []
     for number, text in enumerate(source.lines, 1):
         stripped = text.strip(" \t")
-        if not stripped or stripped.startswith("#"):
+        if not stripped or stripped[0] == "#":
             continue
-        line, has_period = _words(source, number, text)
-        if not has_period and not text.rstrip(" \t").endswith(":"):
+        line, has_period = _line(source, number, text)
+        if not has_period and not stripped.endswith(":"):
             refusals.append(_no_period(line))
-        rule = _match(grammar, line.words)
+        rule = grammar.match(line.words)
         if rule is not None:
             sentence, faults = _record(rule, line)
             sentences.append(sentence)
         else:
             sentences += [Broken(out, span=line.span) for out in _seems_to_make(line.words)]
-            places = tuple(map(line.place, range(len(line.words))))
-            faults = misread(grammar, line.span, line.words, places, advise=len(refusals) < ADVISED)
-        refusals.extend(faults)
+            faults = misread(grammar, line.span, line.words, line.places(), advise=len(refusals) < ADVISED)
+        if faults:
+            refusals += faults
     return Parsed(source, tuple(sentences), tuple(refusals))
 
 
@@ -80,28 +102,21 @@ def read_tensor_sentences(source: str, ops: Iterable[Op] | None = None) -> tuple
     return parsed.sentences
 
 
-def _words(source: Source, number: int, text: str) -> tuple[Line, bool]:
+def _line(source: Source, number: int, text: str) -> tuple[Line, bool]:
     body = text.rstrip(" \t")
     has_period = body.endswith(".")
     if has_period:
         body = body[:-1]
-    found = [(match.start(), match.group()) for match in re.finditer(r"[^ \t]+", body)]
-    first = found[0][0] if found else len(text) - len(text.lstrip(" \t"))
-    last = found[-1][0] + len(found[-1][1]) if found else first + 1
-    starts, words = tuple(start for start, _ in found), tuple(word for _, word in found)
-    return Line(Span(source, number, first + 1, last - first), words, starts), has_period
+    # str.split breaks at further characters, which are no blanks in the language.
+    words = body.split() if _PLAIN.match(body) else _WORD.findall(body)
+    start = len(text) - len(text.lstrip(" \t"))
+    length = len(body.rstrip(" \t")) - start if words else 1
+    return Line(Span(source, number, start + 1, length), tuple(words), body), has_period
 
 
 def _no_period(line: Line) -> Refusal:
     end = Span(line.span.source, line.span.line, line.span.column + line.span.length, 1)
     return Refusal("no-period", "the sentence does not end with a period", end, "end it with a period (.)")
-
-
-def _match(grammar: Grammar, words: tuple[str, ...]) -> Rule | None:
-    for rule in grammar.by_length.get(len(words), ()):
-        if rule.says(words) and all(fits(hole, words[place]) for place, hole, _ in rule.holes):
-            return rule
-    return None
 
 
 def _seems_to_make(words: tuple[str, ...]) -> list[str | None]:
@@ -117,18 +132,13 @@ def _made(words: tuple[str, ...], place: int) -> bool:
     return first and (before.lower() == "let" or (after in ("be", "=") and before != "be"))
 
 
-def _record(rule: Rule, line: Line) -> tuple[AnySentence, list[Refusal]]:
+def _record(rule: Rule, line: Line) -> Made:
     """The sentence that a rule's match says."""
-    words: dict[str, str] = {}
-    spans: dict[str, Span] = {}
-    for place, _, name in rule.holes:
-        words[name], spans[name] = line.words[place], line.place(place)
+    words = {name: line.words[place] for place, name in rule.holes}
+    spans = Places(rule, line)
     if rule.op is not None:
-        return _operation(rule, words, line.span, spans)
+        return _operation(rule.op, words, line.span, spans)
     return _STATEMENTS[rule.name](words, line.span, spans)
-
-
-Made = tuple[AnySentence, list[Refusal]]
 
 
 def _value(text: str, place: Span) -> tuple[float | None, list[Refusal]]:
@@ -139,20 +149,19 @@ def _value(text: str, place: Span) -> tuple[float | None, list[Refusal]]:
     return None, [Refusal("value-not-finite", what, place, "write a finite value")]
 
 
-def _operation(rule: Rule, words: Mapping[str, str], span: Span, spans: Mapping[str, Span]) -> Made:
-    op = rule.op
-    assert op is not None
+def _operation(op: Op, words: Mapping[str, str], span: Span, spans: Mapping[str, Span]) -> Made:
     faults: list[Refusal] = []
     operands: dict[str, str | int | float | None] = {}
     for word in op.pattern.holes:
-        name, text = word.text, words.get(word.text)
-        if word.hole is Hole.NEW:
+        name, kind = word.text, word.hole
+        if kind is Hole.NEW:
             continue
+        text = words.get(name)
         if text is None:
             operands[name] = op.values.get(name)
-        elif word.hole is Hole.COUNT:
+        elif kind is Hole.COUNT:
             operands[name] = int(text)
-        elif word.hole is Hole.VALUE:
+        elif kind is Hole.VALUE:
             operands[name], found = _value(text, spans[name])
             faults += found
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from logos.op import Op, Shapes, factors
 
@@ -28,6 +29,7 @@ class Solution:
     sizes: Mapping[str, int]
     misfits: tuple[Misfit, ...]
 
+    @cached_property
     def out(self) -> Shape | None:
         """OUT's shape; None where the rule makes none or an unknown operand leaves it open."""
         if self.rule.out is None:

@@ -30,8 +30,8 @@ def refusal(made: Keys, n: int = 64) -> str:
 
 def angles(rope: Rope, factors: Any = None) -> np.ndarray:
     """The angle of the last row, read back from cosines and sines."""
-    cosines = rope.table(cosine, factors)(FAR, rope.half)
-    sines = rope.table(sine, factors)(FAR, rope.half)
+    cosines = rope.table("RopeCos", factors)(FAR, rope.half)
+    sines = rope.table("RopeSin", factors)(FAR, rope.half)
     assert cosines.dtype == np.float64
     assert cosines.shape == (FAR, rope.half)
     np.testing.assert_allclose(np.hypot(cosines, sines), rope.scale, rtol=1e-12)
@@ -173,7 +173,7 @@ def test_cosine_and_sine_are_the_c_librarys_within_its_last_bit() -> None:
 
 
 def test_tables_have_the_same_bits_everywhere() -> None:
-    table = read_rope(keys(), 64).table(cosine, None)(2048, 32)
+    table = read_rope(keys(), 64).table("RopeCos", None)(2048, 32)
     assert hashlib.sha256(table.astype("<f8").tobytes()).hexdigest()[:16] == "796f1ee02640b6e5"
 
 
@@ -186,6 +186,6 @@ def test_power_and_logarithm_are_rounded_once() -> None:
 @pytest.mark.parametrize(("made", "rows"), [(keys(), 2_000_000), (keys(rope__freq_base=1e-38), 100)])
 def test_positions_whose_angles_would_not_be_right_are_refused(made: Keys, rows: int) -> None:
     with pytest.raises(Refused) as caught:
-        read_rope(made, 64).table(cosine, None)(rows, 32)
+        read_rope(made, 64).table("RopeCos", None)(rows, 32)
     assert caught.value.refusals[0].code == "rope-table-too-long"
     assert f"{rows} positions reach an angle of " in caught.value.refusals[0].what

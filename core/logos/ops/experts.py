@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from logos.late import np
 from logos.op import Op, Shapes
 from logos.ops.exact import Array
 from logos.ops.pointwise import silu, softmax

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
+from logos.late import np
 from logos.op import Op, Shapes
 from logos.ops.exact import Array
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
+from logos.late import np
 from logos.op import Op, Shapes
 from logos.ops.exact import Array
 from logos.ops.pointwise import silu

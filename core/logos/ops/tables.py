@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
+from logos.late import np
 from logos.op import Op, Shapes, TypeRule
 from logos.ops.exact import Array
 

@@ -14,7 +14,6 @@ from logos.near import nearest, suggestion
 from logos.refusal import Refusal, Refused, refuse
 from logos.source import Place, Spot
 from logos.weights.checkpoint import Checkpoint, Tensor
-from logos.weights.files import find_weight_file
 from logos.weights.views import Table, TensorView, View
 
 if TYPE_CHECKING:
@@ -109,6 +108,12 @@ def _override_faults(
             yield Refusal("override-of-state", what, place(name), "remove the key")
 
 
+def _find(folder: Path, variable: str) -> Path | None:
+    from logos.weights.files import find_weight_file  # brings numpy, which a program without weights does not need
+
+    return find_weight_file(folder, variable)
+
+
 def _bind_leaf(
     graph: Graph,
     leaf: Leaf,
@@ -119,7 +124,7 @@ def _bind_leaf(
 ) -> Bound:
     if leaf.state:
         return Bound(leaf, Role.STATE)
-    file = find_weight_file(folder, leaf.name) if folder is not None else None
+    file = _find(folder, leaf.name) if folder is not None else None
     view = family.view(leaf.name, graph, checkpoint)
     if leaf.name in overrides:
         view = _override_view(graph, leaf, overrides[leaf.name], view, checkpoint)

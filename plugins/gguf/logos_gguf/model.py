@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,6 +12,7 @@ from logos_gguf import rope
 from logos_gguf.keys import FEW, Keys
 
 # Keys that change what a layer computes. LOGOS writes programs without them, so a value other than these is refused.
+_LARGEST_FLOAT32 = float.fromhex("0x1.fffffep+127")
 _NEUTRAL: Mapping[str, tuple[object, ...]] = {
     "attention.causal": (True,),
     "attention.clamp_kqv": (0.0,),
@@ -137,12 +140,22 @@ def read_attention_layers(keys: Keys, layers: int) -> frozenset[int]:
 
 def read_eps(keys: Keys) -> str | None:
     """The norms' eps as the shortest text that reads back the same float32; None for the language's default, 1e-6."""
-    import numpy as np
-
     eps = keys.real("attention.layer_norm_rms_epsilon", 1e-6)
-    if eps < 0 or not np.isfinite(np.float32(eps)):
+    if not 0 <= eps <= _LARGEST_FLOAT32:
         raise keys.bad("attention.layer_norm_rms_epsilon", f"is {eps}; a number from 0 up is due")
-    return None if np.float32(eps) == np.float32(1e-6) else str(np.float32(eps))
+    single = _float32(eps)
+    return None if single == _float32(1e-6) else shortest(single)
+
+
+def shortest(single: float) -> str:
+    """The text of fewest digits that reads back the same float32."""
+    texts = (f"{single:.{digits}g}" for digits in range(1, 10))
+    return next(text for text in texts if _float32(float(text)) == single)
+
+
+def _float32(value: float) -> float:
+    """The nearest float32; infinity beyond the largest."""
+    return float(struct.unpack("<f", struct.pack("<f", value))[0]) if value <= _LARGEST_FLOAT32 else math.inf
 
 
 def rotary(keys: Keys, attention: Attention) -> int:

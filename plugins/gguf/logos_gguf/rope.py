@@ -3,44 +3,70 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from logos import Checkpoint, Spot, refuse
-from logos_gguf import trigonometry
 from logos_gguf.keys import Keys
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 FACTORS = "rope_freqs.weight"
 """The tensor of n/2 numbers that divide the frequencies where a file has it; no key announces it."""
+
+TABLES = ("RopeCos", "RopeSin")
+"""The variables that are tables."""
 
 _ROWS = 4096
 
 
 @dataclass(frozen=True)
 class Rope:
-    """Rotation by angle = position · f_i for i < n/2, cosines and sines multiplied by `scale`.
+    """Rotation of width n by angle = position · f_i for i < n/2, cosines and sines multiplied by `scale`.
 
-    `frequencies` are f_i after scaling by the metadata, in float64, before `rope_freqs` divides them.
+    f_i = base^(−2i/n), divided by `factor`; where `ramp` gives bounds low and high, f_i blends from undivided, up to
+    low, to divided, from high on. `rope_freqs` divides what comes of it.
     """
 
-    frequencies: NDArray[np.float64]
-    scale: float
+    n: int
+    base: float
+    factor: float = 1.0
+    ramp: tuple[int, int] | None = None
+    scale: float = 1.0
 
     @property
     def half(self) -> int:
-        return len(self.frequencies)
+        return self.n // 2
 
-    def table(
-        self, function: Callable[[NDArray[np.float64]], NDArray[np.float64]], factors: NDArray[np.float64] | None
-    ) -> Callable[[int, int], NDArray[np.float64]]:
-        """A table's computation, (rows, columns) → float64; `function` is cosine or sine. The computation refuses
-        positions whose angles it would not get right (`rope-table-too-long`)."""
-        frequencies = self.frequencies if factors is None else self.frequencies / factors
+    @cached_property
+    def frequencies(self) -> NDArray[np.float64]:
+        """f_i, in float64."""
+        import numpy as np
+
+        from logos_gguf import trigonometry
+
+        plain = np.array([trigonometry.power(self.base, -2 * i, self.n) for i in range(self.half)])
+        if self.ramp is None:
+            return plain / self.factor
+        low, high = self.ramp
+        share = np.clip((np.arange(self.half, dtype=np.float64) - low) / max(high - low, 0.001), 0.0, 1.0)
+        blended: NDArray[np.float64] = (plain / self.factor) * share + plain * (1.0 - share)
+        return blended
+
+    def table(self, variable: str, factors: NDArray[np.float64] | None) -> Callable[[int, int], NDArray[np.float64]]:
+        """The computation of RopeCos or RopeSin, (rows, columns) → float64. It refuses positions whose angles it would
+        not get right (`rope-table-too-long`)."""
 
         def compute(rows: int, columns: int) -> NDArray[np.float64]:
+            import numpy as np
+
+            from logos_gguf import trigonometry
+
+            frequencies = self.frequencies if factors is None else self.frequencies / factors
             assert columns == len(frequencies)
             if not rows * frequencies.max() <= trigonometry.FARTHEST:
                 raise refuse(
@@ -50,6 +76,7 @@ class Rope:
                     Spot("the tables RopeCos and RopeSin"),
                     "declare them with fewer rows (`logos author --context N`)",
                 )
+            function = trigonometry.cosine if variable == "RopeCos" else trigonometry.sine
             table = np.empty((rows, columns))
             for start in range(0, rows, _ROWS):
                 positions = np.arange(start, min(start + _ROWS, rows), dtype=np.float64)
@@ -76,13 +103,12 @@ def read_rope(keys: Keys, n: int) -> Rope:
     base = keys.real("rope.freq_base", 10000.0)
     if base <= 0:
         raise keys.bad("rope.freq_base", f"is {base}; a number above 0 is due")
-    frequencies = np.array([trigonometry.power(base, -2 * i, n) for i in range(n // 2)])
     kind, factor = _scaling(keys)
     if kind == "none":
-        return Rope(frequencies, 1.0)
+        return Rope(n, base)
     if kind == "linear":
-        return Rope(frequencies / factor, 1.0)
-    return _yarn(keys, n, base, frequencies, factor)
+        return Rope(n, base, factor)
+    return _yarn(keys, n, base, factor)
 
 
 def read_factors(keys: Keys, checkpoint: Checkpoint, half: int) -> NDArray[np.float64] | None:
@@ -92,6 +118,8 @@ def read_factors(keys: Keys, checkpoint: Checkpoint, half: int) -> NDArray[np.fl
     shape = checkpoint.tensors[FACTORS].shape
     if shape != (half,):
         raise keys.bad("rope.dimension_count", f"makes {half} factors due; {FACTORS} has the shape {shape}")
+    import numpy as np
+
     factors: NDArray[np.float64] = checkpoint.float_rows(FACTORS, 0, 1)[0].astype(np.float64)
     if not np.all((factors > 0) & np.isfinite(factors)):
         raise keys.bad("rope.dimension_count", f"goes with {FACTORS}, which holds values that are not above 0")
@@ -110,7 +138,9 @@ def _scaling(keys: Keys) -> tuple[str, float]:
     return kind, factor
 
 
-def _yarn(keys: Keys, n: int, base: float, frequencies: NDArray[np.float64], factor: float) -> Rope:
+def _yarn(keys: Keys, n: int, base: float, factor: float) -> Rope:
+    from logos_gguf.trigonometry import logarithm
+
     extrapolation = keys.real("rope.scaling.yarn_ext_factor", 1.0)
     if extrapolation != 1.0 and extrapolation >= 0:
         raise keys.bad("rope.scaling.yarn_ext_factor", f"is {extrapolation}; LOGOS computes yarn with 1")
@@ -125,19 +155,10 @@ def _yarn(keys: Keys, n: int, base: float, frequencies: NDArray[np.float64], fac
         turns = keys.real(f"rope.scaling.{name}", default)
         if turns <= 0:
             raise keys.bad(f"rope.scaling.{name}", f"is {turns}; a number above 0 is due")
-        return n * trigonometry.logarithm(original / (2 * math.pi * turns)) / (2 * trigonometry.logarithm(base))
+        return n * logarithm(original / (2 * math.pi * turns)) / (2 * logarithm(base))
 
     low = max(math.floor(dimension("yarn_beta_fast", 32.0)), 0)
     high = min(math.ceil(dimension("yarn_beta_slow", 1.0)), n - 1)
-    ramp = np.clip((np.arange(n // 2, dtype=np.float64) - low) / max(high - low, 0.001), 0.0, 1.0)
-    blended = (frequencies / factor) * ramp + frequencies * (1.0 - ramp)
-    natural = 0.1 * trigonometry.logarithm(factor) + 1.0 if factor > 1 else 1.0
+    natural = 0.1 * logarithm(factor) + 1.0 if factor > 1 else 1.0
     scale = keys.real("rope.scaling.yarn_attn_factor", natural) * keys.real("rope.scaling.attn_factor", 1.0)
-    return Rope(blended, scale)
-
-
-TABLES: Mapping[str, Callable[[NDArray[np.float64]], NDArray[np.float64]]] = {
-    "RopeCos": trigonometry.cosine,
-    "RopeSin": trigonometry.sine,
-}
-"""The variables that are tables, each with its function."""
+    return Rope(n, base, factor, (low, high), scale)

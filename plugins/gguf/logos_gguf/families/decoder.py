@@ -221,7 +221,7 @@ def _table(variable: str, checkpoint: Checkpoint) -> Table:
     keys = model.keys_of(checkpoint)
     rotation = rope.read_rope(keys, model.rotary(keys, model.read_attention(keys)))
     factors = rope.read_factors(keys, checkpoint, rotation.half)
-    return Table(rotation.table(rope.TABLES[variable], factors), () if factors is None else (rope.FACTORS,))
+    return Table(rotation.table(variable, factors), () if factors is None else (rope.FACTORS,))
 
 
 def _layers_asked(keys: Keys, options: AuthorOptions) -> int:
