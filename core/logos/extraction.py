@@ -33,13 +33,14 @@ def weight_file(binding: Binding, format: str) -> WeightFile:
 
 def requantized(binding: Binding, file: WeightFile) -> dict[str, str]:
     """The variables that a weight file rounds to Q8_0 because they are stored otherwise, with how they are."""
-    found = {}
-    for entry in file.entries:
-        bound = binding[entry.variable]
-        storage = bound.tensor.storage if bound.tensor is not None else "a weight file"
-        if entry.dtype == "Q8_0" and storage != "Q8_0":
-            found[entry.variable] = storage
-    return found
+    stored = {entry.variable: _storage(binding[entry.variable]) for entry in file.entries if entry.dtype == "Q8_0"}
+    return {name: storage for name, storage in stored.items() if storage != "Q8_0"}
+
+
+def _storage(bound: Bound) -> str:
+    if bound.tensor is not None:
+        return bound.tensor.storage
+    return bound.file.name if bound.file is not None else "the program's fills"
 
 
 def _entry(graph: Graph, bound: Bound, blocks: bool) -> WeightEntry:

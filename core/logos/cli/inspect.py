@@ -86,6 +86,7 @@ def _record(checkpoint: Checkpoint, takers: Takers, refusals: tuple[Refusal, ...
         "files": [path.name for path in checkpoint.files],
         "metadata": {key: _plain(value) for key, value in checkpoint.metadata.items()},
         "tensors": tensors,
+        "unused": [] if refusals else _unused(checkpoint, takers),
         "refusals": [refusal.record() for refusal in refusals],
     }
 
@@ -117,8 +118,13 @@ def _lines(checkpoint: Checkpoint, takers: Takers, refusals: tuple[Refusal, ...]
         yield "no program can be written for it:"
         for refusal in refusals:
             yield "  " + refusal.text().replace("\n", "\n  ")
-    elif left := [name for name in checkpoint.tensors if name not in takers]:
+    elif left := _unused(checkpoint, takers):
         yield f"no variable takes {', '.join(map(_shown, left))}"
+
+
+def _unused(checkpoint: Checkpoint, takers: Takers) -> list[str]:
+    """The tensors that no variable takes."""
+    return [name for name in checkpoint.tensors if name not in takers]
 
 
 def _value(value: object) -> str:

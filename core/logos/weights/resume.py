@@ -131,6 +131,9 @@ def _taken_over(base: Path, stem: str, recipe: str) -> Workplace | None:
     for folder in sorted(base.glob(f"{stem}.*.work")):
         journal = _journal_left(folder / _JOURNAL)
         if journal is None:
+            if not (folder / _JOURNAL).exists():
+                # Its run was killed as it removed the folder.
+                shutil.rmtree(folder, ignore_errors=True)
             continue
         said, finished = _journal_read(journal)
         if found is None and said == recipe:
