@@ -160,7 +160,7 @@ def _convert(value: object, kind: Any) -> object:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Literal:
         if value not in arguments:
-            raise ValueError(f"it is one of {', '.join(map(str, arguments))}")
+            raise ValueError(f"one of {', '.join(map(str, arguments))} is due")
         return value
     if origin in (typing.Union, types.UnionType):
         inner = [argument for argument in arguments if argument is not type(None)]

@@ -374,6 +374,22 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
         assert (process.wait(60), said) == (0, b"")
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is always full")
+def test_output_that_cannot_be_written_is_refused(logos: Logos) -> None:
+    with open("/dev/full", "wb") as full:
+        ran = subprocess.run(command("ops"), stdout=full, stderr=subprocess.PIPE, check=False)
+    assert ran.returncode == 1
+    assert ran.stderr.decode() == (
+        "cannot write the output: No space left on device [unwritable-output]\n"
+        "  next: free space, or send the output elsewhere\n"
+    )
+
+
+def test_closed_output_is_no_error(logos: Logos) -> None:
+    ran = subprocess.run(["sh", "-c", f"{sys.executable} -m logos ops >&-"], capture_output=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+
+
 def test_any_encoding_of_the_terminal_will_do(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}
     for arguments, code, said in (

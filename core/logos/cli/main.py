@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
 import json
@@ -17,6 +18,8 @@ COMMANDS = (
     "build", "check", "author", "run", "generate", "verify", "inspect", "emit", "extract", "ops", "targets", "plugins",
 )  # fmt: skip
 """The subcommands, in the order that `--help` lists them; each is a file of this folder with a `command`."""
+
+_OUTPUT_FAULTS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 DONE, REFUSED, USAGE, TOOL_FAILED, BEYOND_BOUND, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
@@ -66,7 +69,8 @@ def main(args: list[str] | None = None) -> None:
     as_json = "--json" in arguments
     try:
         code = _run(arguments)
-        sys.stdout.flush()
+        if sys.stdout:  # None where standard output is closed
+            sys.stdout.flush()
     except Refused as refused:
         show(refused, as_json)
         code = REFUSED
@@ -80,11 +84,22 @@ def main(args: list[str] | None = None) -> None:
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
         code = INTERRUPTED
-    except BrokenPipeError:
-        # The reader has gone (`logos … | head`): keep Python's own exit from complaining about it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = DONE
+    except OSError as error:
+        code = _output_fault(error)
     sys.exit(code)
+
+
+def _output_fault(error: OSError) -> int:
+    """The exit code where standard output could not be written; any other error is raised again."""
+    if error.errno not in _OUTPUT_FAULTS or error.filename is not None:
+        raise error
+    # Python's own exit would write what is left, and fail again.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        return DONE  # the reader has gone, as in `logos … | head`
+    what = f"cannot write the output: {error.strerror}"
+    show(refuse("unwritable-output", what, None, "free space, or send the output elsewhere"))
+    return REFUSED
 
 
 def _run(arguments: list[str]) -> int:
