@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import unicodedata
@@ -81,6 +80,8 @@ class Source:
         return f"{fnv1a(self.text):016x}"
 
     def digest(self) -> str:
+        import hashlib
+
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 

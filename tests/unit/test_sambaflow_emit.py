@@ -12,10 +12,11 @@ from typing import Any
 import pytest
 
 import logos_sambaflow
-from logos import Refused, Request, Source, WeightEntry, make_job, make_manager
+from logos import Job, Refused, Request, Source, WeightEntry, make_job, make_manager
 from logos.ops import OPS
 from logos_sambaflow import QWEN38_OPS, VENDOR_HEADER, TorchArtifact, emit_torch_module, torch_spelling
 from logos_sambaflow.emit import model_text
+from logos_sambaflow.forward import statements
 from logos_sambaflow.layout import Layout
 from logos_sambaflow.readback import EmissionDiffers, check_module, operations
 from logos_sambaflow.spelling import SPELLS, support
@@ -26,6 +27,11 @@ EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*/*.lg"))
 HYBRID = next(path for path in EXAMPLES if path.name == "hybrid.lg")
 TARGET = SambaflowTarget()
 SHORT = "Let x be a 1 by 4 tensor of Real.\nLet y be silu of x.\nLet z be y plus x.\n"
+
+
+def model_of(job: Job) -> str:
+    layout = Layout(job)
+    return model_text(layout, statements(layout))
 
 
 def messages(text: str, **options: object) -> list[tuple[str, str]]:
@@ -140,7 +146,7 @@ def test_a_statement_that_is_no_call_of_a_helper_counts_as_an_operation() -> Non
 def test_a_file_name_cannot_end_its_comment() -> None:
     request = Request(Path("p"), source=Source("/some/where/odd\nimport os\udc80.lg", SHORT))
     _, job = make_job(make_manager(), request, "rdu-sambaflow")
-    model = model_text(Layout(job))
+    model = model_of(job)
     assert "# 0 y: silu, odd?import os?.lg:2\n" in model
     assert "/some/where" not in model
 
@@ -156,7 +162,7 @@ def test_only_the_helpers_that_are_used_are_emitted() -> None:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 @pytest.mark.parametrize("operators", ["listed", "plain"])
 def test_emitted_text_is_the_same_each_time_and_parses_as_the_vendors_python(path: Path, operators: str) -> None:
-    texts = [model_text(Layout(sambaflow_job(path.read_text("utf-8"), operators=operators))) for _ in range(2)]
+    texts = [model_of(sambaflow_job(path.read_text("utf-8"), operators=operators)) for _ in range(2)]
     assert texts[0] == texts[1]
     ast.parse(texts[0], feature_version=(3, 7))
     assert max(map(len, texts[0].splitlines())) <= 120
@@ -166,7 +172,7 @@ def test_options_decide_roles_outputs_and_storage() -> None:
     text = HYBRID.read_text("utf-8")
     job = sambaflow_job(text, dtype="bfloat16", outputs=("x1", "next"))
     assert Layout(job).outputs == ("x1", "next")
-    assert "DTYPE = torch.bfloat16" in model_text(Layout(job))
+    assert "DTYPE = torch.bfloat16" in model_of(job)
     assert Layout(sambaflow_job(text)).outputs == ("next", "logits")
 
 

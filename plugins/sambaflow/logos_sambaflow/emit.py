@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from string import Template
 
 from logos import Role
-from logos_sambaflow.forward import REAL, Statement, folded, statements
+from logos_sambaflow.forward import REAL, Statement, folded
 from logos_sambaflow.layout import Layout
 from logos_sambaflow.parts import body, closure, helpers, text
 from logos_sambaflow.readback import check_module
@@ -20,9 +20,8 @@ TEMPLATE_MARK = "# SambaFlow API unverified"
 """Stands on or above every statement of compile.py that touches the SDK, which nobody here could run."""
 
 
-def model_text(layout: Layout) -> str:
-    """model.py, read back and counted against the graph."""
-    written = statements(layout)
+def model_text(layout: Layout, written: Sequence[Statement]) -> str:
+    """model.py of the program's statements, read back and counted against the graph."""
     names, graph = layout.names, layout.graph
     states = [names[leaf.name] for leaf in layout.leaves(Role.STATE)]
     arguments = [*(names[leaf.name] for leaf in layout.leaves(Role.INPUT)), *states]

@@ -97,6 +97,10 @@ class Layout:
                     found.setdefault((row.name, table.rows), table.name)
         return tuple((name, table, rows) for (name, rows), table in found.items())
 
+    @cached_property
+    def _taken(self) -> frozenset[str]:
+        return frozenset(self.names.values())
+
     def constant(self, what: str) -> str:
         """The name of one of the module's own int32 constants (`zero`, `rows_256`), no variable's."""
-        return fresh(what, self.names.values(), reserved())
+        return fresh(what, self._taken, reserved())

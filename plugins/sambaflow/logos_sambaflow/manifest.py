@@ -9,7 +9,7 @@ from typing import Any
 
 from logos import Bound, Role, Table, TensorView, Value
 from logos_sambaflow.emit import PROVENANCE
-from logos_sambaflow.forward import Statement, statements
+from logos_sambaflow.forward import Statement
 from logos_sambaflow.layout import Layout
 from logos_sambaflow.spelling import support
 
@@ -18,8 +18,8 @@ VERSION = 1
 """Raised when a field changes its meaning or goes; a new field leaves it."""
 
 
-def manifest_text(layout: Layout, stored: Collection[str]) -> str:
-    """manifest.json; `stored` are the variables that weights.safetensors holds."""
+def manifest_text(layout: Layout, written: Iterable[Statement], stored: Collection[str]) -> str:
+    """manifest.json of the program's statements; `stored` are the variables that weights.safetensors holds."""
     graph = layout.graph
     record = {
         "schema": SCHEMA,
@@ -32,7 +32,7 @@ def manifest_text(layout: Layout, stored: Collection[str]) -> str:
         "output": graph.output.name,
         "outputs": list(layout.outputs),
         "tensors": [*_leaves(layout, stored), *_computed(layout)],
-        "ops": [_op(statement) for statement in statements(layout)],
+        "ops": [_op(statement) for statement in written],
     }
     return _json(record)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Iterable, Mapping
+from functools import cache
 
 from logos_sambaflow.parts import helpers
 
@@ -29,6 +30,7 @@ _OWN = "self torch F nn math Tensor load_weights initial_states"
 """The emitted file's own names that forward reads, and LogosModule's methods."""
 
 
+@cache
 def reserved() -> frozenset[str]:
     """The names that a variable cannot keep in the emitted module (besides those that begin with `_`)."""
     return frozenset(

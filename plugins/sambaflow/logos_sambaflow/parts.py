@@ -35,24 +35,25 @@ def text(name: str) -> str:
 def parts(name: str) -> Mapping[str, Part]:
     """The top-level definitions of `emitted/NAME` in the file's order."""
     source = text(name)
-    tree = ast.parse(source, feature_version=VENDOR_PYTHON)
+    lines = source.split("\n")
     found = {}
-    for node in tree.body:
+    for node in ast.parse(source, feature_version=VENDOR_PYTHON).body:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            segment = ast.get_source_segment(source, node)
-            assert segment is not None
+            segment = "\n".join(lines[node.lineno - 1 : node.end_lineno])
             found[node.name] = _part(node, segment)
     return MappingProxyType(found)
 
 
 def body(name: str) -> str:
     """The text of `emitted/NAME` below its docstring and imports: definitions and constants."""
-    source = text(name)
-    tree = ast.parse(source, feature_version=VENDOR_PYTHON)
-    head = [node for node in tree.body if isinstance(node, (ast.Import, ast.ImportFrom, ast.Expr))]
-    return "\n".join(source.split("\n")[max(node.end_lineno or 0 for node in head) :]).strip("\n") + "\n"
+    lines = text(name).split("\n")
+    last = max(number for number, line in enumerate(lines) if line.startswith(("import ", "from ")))
+    if lines[last].endswith("("):
+        last = lines.index(")", last)
+    return "\n".join(lines[last + 1 :]).strip("\n") + "\n"
 
 
+@cache
 def helpers(operators: str) -> Mapping[str, Part]:
     """The torch helpers of `listed` or `plain`; plain takes from the listed ones what it does not spell anew."""
     listed = parts("torch_helpers.py")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from logos import API, Artifact, Inputs, Job, Refusal, Role, Spot, Steps, Value, WeightEntry, WeightFile, suggestion
 from logos_sambaflow.emit import compile_text, model_text
+from logos_sambaflow.forward import statements
 from logos_sambaflow.layout import PARAMETERS, Layout
 from logos_sambaflow.manifest import manifest_text
 from logos_sambaflow.options import Options
@@ -40,11 +41,12 @@ class SambaflowTarget:
     def emit(self, job: Job) -> Sequence[Artifact]:
         """model.py, compile.py and manifest.json."""
         layout = Layout(job)
+        written = statements(layout)
         stored = {entry.variable for file in self.steps(job).extractions for entry in file.entries}
         return (
-            Artifact("model.py", model_text(layout)),
+            Artifact("model.py", model_text(layout, written)),
             Artifact("compile.py", compile_text()),
-            Artifact("manifest.json", manifest_text(layout, stored)),
+            Artifact("manifest.json", manifest_text(layout, written, stored)),
         )
 
     def steps(self, job: Job) -> Steps:
