@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -64,3 +65,26 @@ def smollm2() -> Path:
         os.replace(part, model)
         wheel.unlink()
     return model
+
+
+@pytest.fixture(scope="session")
+def llama_cpp_vocabularies() -> Path:
+    """Vocabularies of published models (ggml-vocab-NAME.gguf) with texts (.inp) and the ids that llama.cpp expects
+    (.out): the folder LOGOS_LLAMA_CPP names, else from PyPI's source of llama-cpp-python, kept in the cache."""
+    if chosen := os.environ.get("LOGOS_LLAMA_CPP"):
+        return Path(chosen)
+    folder = cache_folder() / "llama-cpp-vocabularies"
+    if not folder.exists():
+        part = folder.with_name(folder.name + ".part")
+        part.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", ":all:", "-d", str(part)]
+        subprocess.run([*command, "llama-cpp-python==0.3.36"], check=True)
+        (source,) = part.glob("llama_cpp_python-*.tar.gz")
+        with tarfile.open(source) as archive:
+            for member in archive:
+                file = archive.extractfile(member) if "ggml-vocab-" in member.name else None
+                if file is not None:
+                    (part / Path(member.name).name).write_bytes(file.read())
+        source.unlink()
+        os.replace(part, folder)
+    return folder

@@ -117,12 +117,16 @@ def test_a_plugin_imports_the_public_names_of_logos_and_no_other_plugin(plugin: 
     assert faults == []
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["build", "--help"], ["run", "--help"], ["--version"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--help"], ["build", "--help"], ["run", "--help"], ["generate", "--help"], ["--version"]],
+)
 def test_starting_the_tool_imports_nothing_heavy_and_no_plugin(arguments: list[str]) -> None:
     program = (
         "import sys\nfrom logos.cli.main import main\n"
         "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
-        "heavy = ('numpy', 'torch', 'rich', 'pluggy', 'ninja', 'logos_gguf', 'logos_sambaflow')\n"
+        "heavy = ('numpy', 'torch', 'rich', 'tokenizers', 'jinja2', 'pluggy', 'ninja')\n"
+        "heavy += ('logos_gguf', 'logos_sambaflow')\n"
         "print('LOADED', [name for name in heavy if name in sys.modules])\n"
     )
     ran = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gguf_writer import gguf
 
+from gguf_writer import gguf
 from logos.cli.main import main
 from logos_gguf.checkpoint import GGUFCheckpoint
 
@@ -102,6 +102,22 @@ def test_a_character_is_printed_when_it_is_whole(
     with pytest.raises(SystemExit):
         main(["generate", str(program), "--checkpoint", str(vocabulary), "--prompt", "a"])
     assert list(dict.fromkeys(recorder.flushed)) == ["b", "bé"]
+
+
+def test_a_terminal_sees_no_control_characters_and_a_line_end(
+    program: Path, vocabulary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    data = vocabulary.read_bytes()
+    vocabulary.write_bytes(data.replace("Ã".encode(), "ě".encode()).replace("©".encode(), "ĉ".encode()))
+    monkeypatch.setattr(sys, "stdout", terminal := Terminal())
+    with pytest.raises(SystemExit):
+        main(["generate", str(program), "--checkpoint", str(vocabulary), "--prompt", "a", "-q"])
+    assert terminal.getvalue() == "b?\t\n"
+    assert logos("generate", program, "--checkpoint", vocabulary, "--prompt", "a").stdout == b"b\x1b\t"
 
 
 def test_the_prompt_may_come_from_standard_input(program: Path, vocabulary: Path) -> None:

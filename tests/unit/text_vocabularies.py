@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from gguf_writer import Raw, gguf
-
 from logos_gguf.text.bytelevel import CHARACTERS
 
 SIGNS = " \n\r\tabsStTlLrev019.,!$'(é日\u0301\u00a0"

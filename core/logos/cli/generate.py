@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from logos.job import Request
     from logos.manager import Manager
     from logos.weights.checkpoint import Text
+
+_ACTED_ON = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+"""What a terminal would act on, but for tabs and line ends: a checkpoint's text may not."""
 
 
 @click.command()
@@ -165,7 +169,7 @@ class _Answer:
     def _print(self, piece: str) -> None:
         self.pieces.append(piece)
         if self.shown and piece:
-            click.echo(piece, nl=False)
+            click.echo(_ACTED_ON.sub("?", piece) if sys.stdout.isatty() else piece, nl=False)
             sys.stdout.flush()
 
 

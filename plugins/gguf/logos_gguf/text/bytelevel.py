@@ -44,10 +44,10 @@ class ByteLevel:
     def _merges(self) -> list[tuple[str, str]]:
         pairs = []
         for text in self._vocabulary.merges:
-            blank = text.find(" ", 1)
-            if blank < 0:
+            left, _, right = text.partition(" ")
+            if not left or not right:
                 raise self._vocabulary.broken(f"the merge {text!r} has no two parts")
-            pairs.append((text[:blank], text[blank + 1 :]))
+            pairs.append((left, right))
         return pairs
 
     def _entries(self) -> dict[str, int]:
