@@ -189,3 +189,12 @@ def test_positions_whose_angles_would_not_be_right_are_refused(made: Keys, rows:
         read_rope(made, 64).table("RopeCos", None)(rows, 32)
     assert caught.value.refusals[0].code == "rope-table-too-long"
     assert f"{rows} positions reach an angle of " in caught.value.refusals[0].what
+
+
+def test_a_table_of_another_width_is_refused() -> None:
+    with pytest.raises(Refused) as caught:
+        read_rope(keys(), 16).table("RopeSin", None)(10, 32)
+    assert caught.value.refusals[0].text() == (
+        "the table RopeSin: RopeSin is declared with 32 columns; the model turns 16 elements of a head, two to a "
+        "column [tensor-shape]\n  next: declare RopeSin as 10 by 8"
+    )

@@ -58,8 +58,8 @@ class Rope:
         return blended
 
     def table(self, variable: str, factors: NDArray[np.float64] | None) -> Callable[[int, int], NDArray[np.float64]]:
-        """The computation of RopeCos or RopeSin, (rows, columns) → float64. It refuses positions whose angles it would
-        not get right (`rope-table-too-long`)."""
+        """The computation of RopeCos or RopeSin, (rows, columns) → float64. Refused: another number of
+        columns (`tensor-shape`), positions whose angles would not be right (`rope-table-too-long`)."""
 
         def compute(rows: int, columns: int) -> NDArray[np.float64]:
             import numpy as np
@@ -67,7 +67,14 @@ class Rope:
             from logos_gguf import trigonometry
 
             frequencies = self.frequencies if factors is None else self.frequencies / factors
-            assert columns == len(frequencies)
+            if columns != self.half:
+                raise refuse(
+                    "tensor-shape",
+                    f"{variable} is declared with {columns} columns; the model turns {self.n} elements of a head, two "
+                    f"to a column",
+                    Spot(f"the table {variable}"),
+                    f"declare {variable} as {rows} by {self.half}",
+                )
             if not rows * frequencies.max() <= trigonometry.FARTHEST:
                 raise refuse(
                     "rope-table-too-long",
