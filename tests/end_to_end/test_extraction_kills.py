@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from gguf_writer import gguf, tensor
 
 STEPS = 12

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from gguf import GGMLQuantizationType, dequantize
 from gguf import quantize as ggufs_quantize
-from gguf_writer import gguf, tensor
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from weight_fakes import MemoryCheckpoint, bind, leaf, weight
 
+from gguf_writer import gguf, tensor
 from logos.hookspecs import WeightEntry, WeightFile
 from logos.refusal import Refused
 from logos.weights.blocks import FORMATS, InexactValueError

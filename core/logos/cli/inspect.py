@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 _LONG = 16
 """Arrays of the metadata with more items than this are counted, not shown."""
 
+_LONG_TEXT = 100_000
+"""Texts of the metadata with more characters than this are counted in JSON; a person is shown the beginning of any."""
+
+_SHOWN = 100
+
 
 @click.command()
 @click.argument("checkpoint", type=click.Path(path_type=Path))
@@ -92,8 +97,10 @@ def _record(checkpoint: Checkpoint, takers: Takers, refusals: tuple[Refusal, ...
 
 
 def _plain(value: object) -> Any:
-    """A value of the metadata for JSON: long arrays as their length, numbers that JSON lacks as text."""
-    if isinstance(value, Sequence) and not isinstance(value, str):
+    """A value of the metadata for JSON: long arrays and texts as their length, numbers that JSON lacks as text."""
+    if isinstance(value, str):
+        return {"characters": len(value)} if len(value) > _LONG_TEXT else value
+    if isinstance(value, Sequence):
         return {"items": len(value)} if len(value) > _LONG else [_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
@@ -135,8 +142,8 @@ def _value(value: object) -> str:
 
 def _shown(text: str) -> str:
     """Text of a file as one short line without control characters."""
-    line = "".join(c if c.isprintable() else "?" for c in text)
-    return line if len(line) <= 100 else line[:99] + "…"
+    line = "".join(c if c.isprintable() else "?" for c in text[: _SHOWN + 1])
+    return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"
 
 
 def _size(count: int) -> str:

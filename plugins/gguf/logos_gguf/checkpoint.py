@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from logos import FORMATS, InexactValueError, Spot, Tensor, Text, refuse
 from logos_gguf.container import Shard, broken
+from logos_gguf.metadata import release
 
 _SHARD_NAME = re.compile(r"(?P<stem>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suffix>\.gguf)\Z", re.DOTALL)
-_RELEASED = 1 << 20
 
 
 class GGUFCheckpoint:
@@ -91,12 +91,9 @@ class GGUFCheckpoint:
         They are pages of a file, so an array that still looks at them reads them again; a stream's last rows may be
         on their way to a disk, and are kept.
         """
-        if count < _RELEASED or not hasattr(mmap, "MADV_DONTNEED"):
-            return
         self._behind.append((shard.map, at, count))
         if len(self._behind) > 2:
-            data, first, length = self._behind.popleft()
-            data.madvise(mmap.MADV_DONTNEED, first - first % mmap.PAGESIZE, length + first % mmap.PAGESIZE)
+            release(*self._behind.popleft())
 
 
 def _shards(path: Path) -> list[Shard]:

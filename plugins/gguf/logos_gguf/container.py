@@ -13,17 +13,20 @@ from itertools import pairwise
 from pathlib import Path
 
 from logos import FORMATS, Refused, Spot, Tensor, refuse
-from logos_gguf.metadata import ARRAY, COUNT, STRING, VALUES, Metadata
+from logos_gguf.metadata import ARRAY, COUNT, STRING, VALUES, Metadata, release
 from logos_gguf.storage import STORAGE, UNREAD
 
 MAGIC = b"GGUF"
 _WORD = struct.Struct("<I")
 # Far above any model's, and low enough that a crafted file ends within a second and its names fit in memory.
 _MOST_KEYS = 1 << 16
-_MOST_TENSORS = 1 << 17
-_MOST_STRINGS = 1 << 22
+MOST_TENSORS = 1 << 16
+MOST_STRINGS = 1 << 21
 _LONGEST_KEY = 1024
 _LONGEST_NAME = 256
+_LONGEST_TEXT = 1 << 25
+_LONGEST_ARCHITECTURE = 64
+_AT_ONCE = 1 << 16
 
 
 def broken(path: Path, what: str, next: str = "download or convert the file again") -> Refused:
@@ -85,7 +88,7 @@ class Shard:
             )
         tensors, keys = self._count(8), self._count(16)
         # A tensor's info takes at least 32 bytes and a key's entry 13.
-        for what, count, most, least in (("tensors", tensors, _MOST_TENSORS, 32), ("keys", keys, _MOST_KEYS, 13)):
+        for what, count, most, least in (("tensors", tensors, MOST_TENSORS, 32), ("keys", keys, _MOST_KEYS, 13)):
             if count > min(most, self.size // least):
                 raise broken(self.path, f"the header counts {count} {what}; the file has {self.size} bytes")
         self._at = 24
@@ -107,7 +110,11 @@ class Shard:
         if kind in VALUES:
             self._advance(VALUES[kind].size, key)
         elif kind == STRING:
-            self._advance(8 + self._count(self._at), key)
+            length = self._count(self._at)
+            self._advance(COUNT.size + length, key)
+            most = _LONGEST_ARCHITECTURE if key == "general.architecture" else _LONGEST_TEXT
+            if length > most:
+                raise broken(self.path, f"the text of the metadata key {key} has {length} bytes; {most} are allowed")
         elif kind == ARRAY:
             item, count = self._word(self._at), self._count(self._at + 4)
             self._at += 12
@@ -124,13 +131,16 @@ class Shard:
 
     def _skip_strings(self, key: str, count: int) -> None:
         self._strings += count
-        if count > (self.size - self._at) // 8 or self._strings > _MOST_STRINGS:
+        if count > (self.size - self._at) // 8 or self._strings > MOST_STRINGS:
             raise broken(self.path, f"the metadata key {key} counts {count} strings; the file has {self.size} bytes")
         at, size, data, unpack = self._at, self.size, self.map, COUNT.unpack_from
-        for _ in range(count):
-            at += 8 + unpack(data, at)[0]
-            if at > size:
-                raise broken(self.path, f"a string of the metadata key {key} runs past the end, byte {size}")
+        for start in range(0, count, _AT_ONCE):
+            first = at
+            for _ in range(min(_AT_ONCE, count - start)):
+                at += 8 + unpack(data, at)[0]
+                if at > size:
+                    raise broken(self.path, f"a string of the metadata key {key} runs past the end, byte {size}")
+            release(data, first, at - first)
         self._at = at
 
     def _alignment(self) -> int:

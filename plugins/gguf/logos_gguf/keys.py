@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from logos import Refused, Spot, refuse
 
@@ -42,7 +43,7 @@ class Keys:
     def count(self, key: str, default: int | None = None, least: int = 1, most: int = _LARGEST) -> int:
         """A whole number from `least` to `most`. An array of equal numbers, one a layer, counts as that number."""
         value = self._value(key, default)
-        if isinstance(value, Sequence) and not isinstance(value, str) and 0 < len(value) <= _ITEMS:
+        if _short(value):
             items = list(value)
             if any(item != items[0] for item in items):
                 raise self.bad(key, f"differs from layer to layer ({_shown(items)}), which LOGOS does not do yet")
@@ -69,7 +70,7 @@ class Keys:
         if not self.has(key):
             return None
         value = self._value(key, None)
-        if isinstance(value, Sequence) and not isinstance(value, str) and len(value) <= _ITEMS:
+        if _short(value):
             items = tuple(value)
             if all(item in (0, 1) for item in items):
                 return tuple(bool(item) for item in items)
@@ -82,6 +83,16 @@ class Keys:
         return value
 
 
+def _short(value: object) -> TypeGuard[Sequence[object]]:
+    """Whether a value is an array of numbers, of no more items than it is worth looking at."""
+    return (
+        isinstance(value, Sequence)
+        and not isinstance(value, str)
+        and 0 < len(value) <= _ITEMS
+        and not isinstance(value[0], str)
+    )
+
+
 def _shown(value: object) -> str:
-    text = repr(value)
+    text = repr(value[:81] if isinstance(value, str) else value)
     return text if len(text) <= 80 else text[:80] + "…"

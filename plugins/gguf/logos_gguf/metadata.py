@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import mmap
 import struct
 from collections.abc import Iterator, Mapping, Sequence
-from mmap import mmap
 from typing import Any, overload
 
 import numpy as np
@@ -16,12 +16,21 @@ _PLAIN = {
 }  # fmt: skip
 VALUES = {kind: struct.Struct(form) for kind, form in _PLAIN.items()}
 STRING, ARRAY = 8, 9
+_RELEASED = 1 << 20
+_FIRST = 16
+
+
+def release(data: mmap.mmap, start: int, count: int) -> None:
+    """Gives back the memory of bytes that were looked at, where there are many; they are read again when asked for."""
+    if count >= _RELEASED and hasattr(mmap, "MADV_DONTNEED"):
+        back = start % mmap.PAGESIZE
+        data.madvise(mmap.MADV_DONTNEED, start - back, count + back)
 
 
 class Array(Sequence[Any]):
     """An array of the metadata: its length is known, its items are decoded when they are asked for."""
 
-    def __init__(self, data: mmap, kind: int, count: int, start: int) -> None:
+    def __init__(self, data: mmap.mmap, kind: int, count: int, start: int) -> None:
         self._data, self._kind, self._count, self._start = data, kind, count, start
         self._items: tuple[Any, ...] | None = None
 
@@ -33,6 +42,8 @@ class Array(Sequence[Any]):
     @overload
     def __getitem__(self, index: slice) -> tuple[Any, ...]: ...
     def __getitem__(self, index: int | slice) -> Any:
+        if self._items is None and isinstance(index, int) and 0 <= index < min(self._count, _FIRST):
+            return _items(self._data, self._kind, index + 1, self._start)[index]
         return self._all()[index]
 
     def __iter__(self) -> Iterator[Any]:
@@ -50,7 +61,7 @@ class Array(Sequence[Any]):
 class Metadata(Mapping[str, object]):
     """Metadata by key, from the type and the byte of each value; the places were checked when the header was read."""
 
-    def __init__(self, data: mmap, places: Mapping[str, tuple[int, int]]) -> None:
+    def __init__(self, data: mmap.mmap, places: Mapping[str, tuple[int, int]]) -> None:
         self._data, self._places = data, places
 
     def __getitem__(self, key: str) -> object:
@@ -69,14 +80,17 @@ class Metadata(Mapping[str, object]):
         return len(self._places)
 
 
-def _text(data: mmap, at: int) -> tuple[str, int]:
+def _text(data: mmap.mmap, at: int) -> tuple[str, int]:
     """The string at a byte, and the byte after it."""
     start = at + COUNT.size
     stop = start + COUNT.unpack_from(data, at)[0]
-    return data[start:stop].decode("utf-8", "replace"), stop
+    with memoryview(data) as view, view[start:stop] as part:
+        text = str(part, "utf-8", "replace")
+    release(data, start, stop - start)
+    return text, stop
 
 
-def _items(data: mmap, kind: int, count: int, at: int) -> tuple[Any, ...]:
+def _items(data: mmap.mmap, kind: int, count: int, at: int) -> tuple[Any, ...]:
     if kind in VALUES:
         return tuple(np.frombuffer(data, np.dtype(_PLAIN[kind]), count, at).tolist())
     texts = []

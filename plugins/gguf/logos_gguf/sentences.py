@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from logos import Header, Spot, nearest, refuse
 
+_SEEN = 1000
+
 
 class Sentences:
     """Collects sentences. `tensor` answers which tensor a weight takes; `taken` lists those that the program takes."""
@@ -54,5 +56,5 @@ class Sentences:
 
 def plain(text: object) -> str:
     """A text of the metadata as one short line of a comment."""
-    line = re.sub(r"\s+", " ", "".join(c if c.isprintable() else " " for c in str(text))).strip()
+    line = re.sub(r"\s+", " ", "".join(c if c.isprintable() else " " for c in str(text)[:_SEEN])).strip()
     return line if len(line) <= 80 else line[:79] + "…"
