@@ -75,7 +75,7 @@ def raising(error: BaseException) -> Callable[[], Any]:
 def problem(manager: Manager) -> str:
     """The one problem, after everything was asked; the sound plugin's target is there."""
     assert list(manager.targets) == ["good"]
-    assert manager.grammar.ops[: len(OPS)] == OPS
+    assert manager.ops[: len(OPS)] == OPS
     assert manager.formats == manager.families == {}
     (one,) = manager.problems
     return one.text()
@@ -142,6 +142,8 @@ def with_argument(job: object) -> list[Any]:
          "logos_target is no hook and has no marker; did you mean logos_targets?"),
         (SimpleNamespace(logos_targets=with_argument), "odd_module cannot be loaded: PluginValidationError: "
          "Plugin 'odd' for hook 'logos_targets'"),
+        (SimpleNamespace(logos_ops=hookimpl(lambda: [op("odd", "odd of X")]), logos_targets=with_argument),
+         "odd_module cannot be loaded: PluginValidationError: "),
         (None, "odd_module cannot be loaded: "),
     ],
 )  # fmt: skip
@@ -193,6 +195,8 @@ def generator() -> Any:
         ("logos_targets", raising(KeyError("spells")), "logos_targets() raised KeyError: 'spells'"),
         ("logos_targets", lambda: ["board"], "logos_targets(): a str is no Target: it has no api, emit, fuses, name, "
          "options, refusals, run, spells, steps, stores"),
+        ("logos_targets", lambda: [type("Board", (), vars(target()))],
+         "logos_targets(): a type is no Target: it is a class, not an object"),
         ("logos_targets", lambda: [Lazy()], "logos_targets(): a Lazy raised OSError: no driver when it was looked at"),
         ("logos_targets", lambda: [target(name=3)], "logos_targets(): the name of a SimpleNamespace is 3, not a text"),
         ("logos_targets", lambda: [target(spells="plus")],

@@ -277,6 +277,11 @@ def test_far_values_neither_overflow_nor_lose_their_limit(op: str, expected: lis
     assert run(f"Let y be {op} of x.", {"x": [[-1e4, 0.0, 1e4]]})["y"].tolist() == [expected]
 
 
+def test_softmax_is_shifted_by_each_rows_own_maximum() -> None:
+    y = run("Let y be softmax of x.", {"x": [[-1e4, -1e4], [1e4, 1e4]]})["y"]
+    assert y.tolist() == [[0.5, 0.5], [0.5, 0.5]]
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (1, 7), (3, 4)])
 def test_swiglu(random: np.random.Generator, shape: tuple[int, int]) -> None:
     g, u = real(random, *shape), real(random, *shape)
@@ -433,13 +438,15 @@ def test_moe(random: np.random.Generator, rows: int, d: int, f: int, top: int, e
 
 def test_moe_takes_the_lowest_experts_of_a_tie(random: np.random.Generator) -> None:
     arrays = {
-        "x": real(random, 2, 3), "r": np.zeros((5, 3)), "g": real(random, 10, 3), "u": real(random, 10, 3),
-        "w": real(random, 15, 2),
+        "x": np.full((2, 3), 0.5), "r": np.arange(50)[:, None] % 2 * np.ones(3), "g": real(random, 100, 3),
+        "u": real(random, 100, 3),
+        "w": real(random, 150, 2),
     }  # fmt: skip
-    sentence = "Let y be moe of x with router r gate g up u down w top 2 of 5 experts."
+    sentence = "Let y be moe of x with router r gate g up u down w top 2 of 50 experts."
     y = run(sentence, arrays)["y"]
-    for name, rows in (("g", 4), ("u", 4), ("w", 6)):
-        arrays[name][rows:] = math.nan  # only experts 0 and 1 are read
+    for name, size in (("g", 2), ("u", 2), ("w", 3)):
+        rows = np.arange(len(arrays[name])) // size
+        arrays[name][(rows != 1) & (rows != 3)] = math.nan  # of the odd experts, which tie, the first two are read
     assert np.array_equal(run(sentence, arrays)["y"], y)
 
 

@@ -93,7 +93,7 @@ def verdict(dtype: str, logits: list[float], found: float, name: str = "next") -
 
 def test_an_argmax_may_choose_what_lies_within_the_bound_of_the_largest() -> None:
     assert verdict("float32", [1.0, 2.0, 2.0 - 1e-4], 1) == Verdict("next", 0.0, 0.0)
-    tie = verdict("float32", [1.0, 2.0, 2.0 - 1e-4], 2)
+    tie = verdict("float32", [1.0, 2.0, 2.0 - 1.5e-4], 2)
     assert (tie.holds, tie.ties) == (True, 1)
     assert not verdict("float32", [1.0, 2.0, 2.0 - 3e-4], 2).holds
     assert not verdict("float64", [1.0, 2.0, 2.0 - 1e-4], 2).holds
