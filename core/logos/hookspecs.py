@@ -216,10 +216,16 @@ class CheckpointFormat(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AuthorOptions:
-    """How to write a checkpoint's program. `context` None is the smaller of the model's and 2048; `layers` None all."""
+    """How to write a checkpoint's program.
+
+    context    None is the smaller of the model's and 2048
+    layers     None is all
+    leave_out  write it even where it leaves tensors of its layers out: to be looked at, its numbers being wrong
+    """
 
     context: int | None = None
     layers: int | None = None
+    leave_out: bool = False
 
 
 @runtime_checkable

@@ -93,6 +93,27 @@ def test_inspect_shows_a_checkpoint_that_no_family_can_write(checkpoint: Path, t
     assert "[unknown-family]" in done.stdout
 
 
+def test_inspect_says_what_each_tensor_feeds_and_what_none_does(checkpoint: Path, tmp_path: Path) -> None:
+    strange = tmp_path / "strange.gguf"
+    strange.write_bytes(checkpoint.read_bytes().replace(b"blk.1.attn_v.weight", b"blk.1.attn_x.weight"))
+    done = logos("inspect", strange)
+    assert done.returncode == 0
+    assert "[missing-tensor]" in done.stdout
+    strange.write_bytes(checkpoint.read_bytes().replace(b"rope_freqs.weight", b"rope_wreqs.weight"))
+    lines = logos("inspect", strange).stdout.splitlines()
+    assert "no variable takes rope_wreqs.weight" in lines
+    assert "  output_norm.weight: 128 of F32, 512 bytes → on (all rows, as stored)" in lines
+    assert lines[-3:] == [
+        "no program can be written for it:",
+        "  tensor rope_wreqs.weight: the checkpoint holds rope_wreqs.weight, which this family's program does not use: "
+        "its numbers would be wrong [unused-tensor]",
+        "    next: use another --family if the checkpoint is of one; if not, LOGOS lacks this model's rule",
+    ]
+    record = json.loads(logos("inspect", "--json", strange).stdout)
+    assert record["unused"] == ["rope_wreqs.weight"]
+    assert [refusal["refusal"] for refusal in record["refusals"]] == ["unused-tensor"]
+
+
 def test_inspect_refuses_what_is_no_checkpoint(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello")
     done = logos("inspect", tmp_path / "a.txt")

@@ -15,6 +15,7 @@ from logos.cli.common import json_option, open_manager, verbose_option
 if TYPE_CHECKING:
     from logos.manager import Manager
     from logos.refusal import Refusal
+    from logos.weights.binding import Binding
     from logos.weights.checkpoint import Checkpoint
 
 _LONG = 16
@@ -50,28 +51,38 @@ Takers = dict[str, list[tuple[str, str]]]
 
 
 def _takers(manager: Manager, checkpoint: Checkpoint) -> tuple[Takers, tuple[Refusal, ...]]:
-    """Who takes each tensor in the program that the checkpoint's family writes; the refusals where it cannot."""
+    """Who takes each tensor in the program that the checkpoint's family writes, and the refusals where it does not.
+    A program that would leave tensors out is written here all the same, to see what the others are for."""
     from logos.check import read_program
     from logos.hookspecs import AuthorOptions
     from logos.refusal import Refused
     from logos.source import Source
     from logos.weights.binding import bind
+
+    refusals: tuple[Refusal, ...] = ()
+    for options in (AuthorOptions(), AuthorOptions(leave_out=True)):
+        try:
+            family = manager.family(str(checkpoint.metadata.get("general.architecture")))
+            program = Source("the authored program", family.author(checkpoint, options))
+            binding = bind(read_program(program, manager.grammar), family, checkpoint)
+        except Refused as refused:
+            refusals = refusals or refused.refusals
+        else:
+            return _taken(binding), refusals
+    return {}, refusals
+
+
+def _taken(binding: Binding) -> Takers:
     from logos.weights.views import Table, TensorView
 
     takers: Takers = {}
-    try:
-        family = manager.family(str(checkpoint.metadata.get("general.architecture")))
-        program = Source("the authored program", family.author(checkpoint, AuthorOptions()))
-        binding = bind(read_program(program, manager.grammar), family, checkpoint)
-    except Refused as refused:
-        return takers, refused.refusals
     for bound in binding.leaves:
         if isinstance(bound.view, TensorView):
             takers.setdefault(bound.view.tensor, []).append((bound.name, bound.view.text()))
         elif isinstance(bound.view, Table):
             for tensor in bound.view.tensors:
                 takers.setdefault(tensor, []).append((bound.name, "table"))
-    return takers, ()
+    return takers
 
 
 def _record(checkpoint: Checkpoint, takers: Takers, refusals: tuple[Refusal, ...]) -> dict[str, Any]:
@@ -91,7 +102,7 @@ def _record(checkpoint: Checkpoint, takers: Takers, refusals: tuple[Refusal, ...
         "files": [path.name for path in checkpoint.files],
         "metadata": {key: _plain(value) for key, value in checkpoint.metadata.items()},
         "tensors": tensors,
-        "unused": [] if refusals else _unused(checkpoint, takers),
+        "unused": _unused(checkpoint, takers),
         "refusals": [refusal.record() for refusal in refusals],
     }
 
@@ -121,17 +132,17 @@ def _lines(checkpoint: Checkpoint, takers: Takers, refusals: tuple[Refusal, ...]
         shape = " by ".join(map(str, tensor.shape))
         arrow = f" → {', '.join(taken)}" if taken else ""
         yield f"  {_shown(tensor.name)}: {shape} of {tensor.storage}, {_size(tensor.nbytes)}{arrow}"
+    if left := _unused(checkpoint, takers):
+        yield f"no variable takes {', '.join(map(_shown, left))}"
     if refusals:
         yield "no program can be written for it:"
         for refusal in refusals:
             yield "  " + refusal.text().replace("\n", "\n  ")
-    elif left := _unused(checkpoint, takers):
-        yield f"no variable takes {', '.join(map(_shown, left))}"
 
 
-def _unused(checkpoint: Checkpoint, takers: Takers) -> list[str]:
-    """The tensors that no variable takes."""
-    return [name for name in checkpoint.tensors if name not in takers]
+def _unused(checkpoint: Checkpoint, takers: Takers) -> list[str] | None:
+    """The tensors that no variable takes; None where no program says what takes any."""
+    return [name for name in checkpoint.tensors if name not in takers] if takers else None
 
 
 def _value(value: object) -> str:

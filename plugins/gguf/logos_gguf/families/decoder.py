@@ -45,7 +45,7 @@ class Decoder:
 
         Refused: metadata that is missing, broken or asks for what the family does not compute
         (`checkpoint-metadata`), tensors that the program needs and the file lacks (`missing-tensor`), tensors that
-        the program would leave out (`unused-tensor`), more layers than there are (`too-many-layers`).
+        the program would leave out unasked (`unused-tensor`), more layers than there are (`too-many-layers`).
         """
         keys = model.keys_of(header)
         model.check_neutral(keys)
@@ -55,7 +55,8 @@ class Decoder:
         attends = self._attends(keys, layers)
         out = Sentences(header, lambda variable: self.tensor(variable, attends, header))
         self._write(out, header, keys, options, layers, attends)
-        _refuse_unused(header, out.taken, layers)
+        if not options.leave_out:
+            _refuse_unused(header, out.taken, layers)
         return out.text()
 
     def _attends(self, keys: Keys, layers: int) -> Container[int]:
