@@ -48,15 +48,21 @@ def test_logits_agree_at_every_position(
     assert np.abs(found - expected).max() < bound
 
 
-@pytest.mark.parametrize("case", ["llama-tiny-untied", "llama-tiny-rope3"])
+@pytest.mark.parametrize(("case", "storage"), [(case, storage) for case, storage, _ in CASES])
 def test_greedy_generation_gives_the_greedy_ids(
-    oracles: Path, oracle_cases: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str
+    oracles: Path,
+    oracle_cases: dict[str, Any],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    case: str,
+    storage: str,
 ) -> None:
-    checkpoint, program = oracles / case / f"{case}-f32.gguf", tmp_path / "model.lg"
+    checkpoint, program = oracles / case / f"{case}-{storage}.gguf", tmp_path / "model.lg"
     prompt = ",".join(map(str, oracle_cases[case]["tokens"][:12]))
-    logos("author", checkpoint, "-o", program, "-q")
+    logos("author", checkpoint, "-o", program, "--context", 32, "-q")
     logos("run", program, "--checkpoint", checkpoint, "--tokens", prompt, "--generate", 12, "--json")
-    assert json.loads(capsys.readouterr().out)["generated"] == oracle_cases[case]["greedy"]
+    greedy = {"f32": "greedy", "q8_0": "greedy_q8_weights"}[storage]
+    assert json.loads(capsys.readouterr().out)["generated"] == oracle_cases[case][greedy]
 
 
 def test_fewer_layers_make_a_program_that_runs(oracles: Path, tmp_path: Path) -> None:
