@@ -22,13 +22,14 @@ CORE = ROOT / "core"
 TESTS = ROOT / "tests"
 
 LAYERS = (
-    ("source", "refusal", "near", "late", "atomic"),
+    ("source", "refusal", "near", "late", "atomic", "stamps", "lock"),
     ("op", "shapes"),
     ("ops", "grammar", "sentences", "misread", "graph"),
     ("parse", "check", "printer", "reference", "weights", "passes", "values", "verification"),
     ("hookspecs", "discovery", "contracts", "manager", "conformance", "job", "author", "artifacts", "extraction"),
-    ("toml_places", "project", "project_file", "selection", "steps", "plan", "ninja_file", "ninja_run", "build"),
-    ("cli", "__main__"),
+    ("toml_places", "project", "project_file", "selection", "inputs", "journal", "steps", "plan"),
+    ("ninja_file", "ninja_run", "finished", "build"),
+    ("cli", "entry", "__main__"),
 )
 """The core's modules from the ground up: each imports its own row and those above it in this list."""
 

@@ -1,6 +1,6 @@
 """`python -m logos`."""
 
-from logos.cli.main import main
+from logos.entry import main
 
 if __name__ == "__main__":
     main()

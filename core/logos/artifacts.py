@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
@@ -52,15 +50,3 @@ def job_files(job: Job) -> Iterator[Path]:
     if job.binding.checkpoint is not None:
         yield from job.binding.checkpoint.files
     yield from dict.fromkeys(bound.file for bound in job.binding.leaves if bound.file is not None)
-
-
-def tool_files(target: Target) -> tuple[Path, ...]:
-    """The source files of LOGOS and of the package that brings the target, as loaded in this process: what decides
-    an artifact beside its job. A package without files (in an archive) has none."""
-    packages = {"logos", type(target).__module__.partition(".")[0]}
-    files = {
-        os.path.abspath(file)
-        for name, module in list(sys.modules.items())
-        if name.partition(".")[0] in packages and (file := getattr(module, "__file__", None)) and os.path.isfile(file)
-    }
-    return tuple(Path(file) for file in sorted(files))

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Callable, Iterator
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from logos.atomic import write_if_changed
-from logos.ninja_file import ninja_text
-from logos.ninja_run import Failure, Progress, run_ninja
+from logos.atomic import unwritable, write_if_changed
+from logos.finished import FINISHED
+from logos.journal import Journal, file_digest, unsound
+from logos.ninja_file import NAME, Preview, ninja_text
+from logos.ninja_run import Failure, Progress, find_ninja, run_ninja
 from logos.plan import Plan
+from logos.stamps import stamp
+from logos.steps import Step
 
 _OWN_RULES = ("author", "emit", "extract")
-_MADE = "made.json"
 
 
 @dataclass(frozen=True)
@@ -31,49 +36,122 @@ class Result:
         return not self.refused and not self.failed
 
 
-def carry_out(plan: Plan, jobs: int | None, listener: Callable[[Progress], None]) -> Result:
-    """Builds the plan. `jobs` is how many steps run at once (None: ninja's choice); the listener hears of each step.
+def prepare(plan: Plan, again: Sequence[str]) -> None:
+    """Writes what ninja runs by: the steps' records and build.ninja. Refused: `unwritable-file`."""
+    private = plan.private
+    _forget(private / FINISHED)
+    for path, text in plan.records.items():
+        write_if_changed(path, text)
+    plan.inputs.save()
+    write_if_changed(private / NAME, ninja_text(plan, again))
+    _date(private / NAME, (*plan.read, *plan.listed))
+
+
+def _date(ninja: Path, read: Sequence[Path]) -> None:
+    """Makes build.ninja as new as what it was made from, whatever clocks those files were dated by: ninja has it
+    written anew as long as it is older."""
+    times = [found[1] for path in read if (found := stamp(os.fspath(path))) is not None]
+    newest = max([time.time_ns(), *times])
+    try:
+        os.utime(ninja, ns=(newest, newest))
+    except OSError as error:
+        raise unwritable(ninja, error) from error
+
+
+def carry_out(
+    plan: Plan, again: Sequence[str], jobs: int | None, listener: Callable[[Progress], None], lock: int | None = None
+) -> Result:
+    """Builds the plan. `again` are the words after `logos` that plan it anew, `jobs` is how many steps run at once
+    (None: ninja's choice); the listener hears of each step; `lock` is the descriptor of the folder's lock.
 
     Refused: files that cannot be written (`unwritable-file`), no ninja (`no-ninja`).
     """
     private = plan.private
-    for unit in plan.units:
-        for path, text in unit.records.items():
-            write_if_changed(path, text)
-    write_if_changed(private / "build.ninja", ninja_text(plan))
-    outcome = run_ninja(private, jobs, listener)
+    prepare(plan, again)
+    journal = Journal(private)
+    for path in unsound(journal, plan.steps):
+        _forget(path)
+    _settle(private)
+    steps = {step.title: step for step in plan.steps}
+
+    def hear(progress: Progress) -> None:
+        if progress.title in steps:
+            journal.add(steps[progress.title])
+        listener(progress)
+
+    outcome = run_ninja(private, hear, () if jobs is None else ("-j", str(jobs)), lock)
     own = {step.title for step in plan.steps if step.rule in _OWN_RULES}
     refused = tuple(one for one in outcome.failures if one.code == 1 and one.title in own and not _crashed(one))
     failed = tuple(one for one in outcome.failures if one not in refused)
     if outcome.code != 0 and not outcome.failures:
         failed = (Failure("ninja", outcome.code, "", outcome.rest),)
-    result = Result(outcome.steps, refused, failed)
+    result = Result(tuple(title for title in outcome.steps if title in steps), refused, failed)
     if result.sound:
-        _remove_leftovers(plan)
+        _remove_leftovers(plan, journal)
+    journal.close()
     return result
+
+
+def due_steps(plan: Plan) -> tuple[Step, ...]:
+    """The steps that carrying out the plan would run now, as ninja decides it. Writes nothing but a temporary file."""
+    private = plan.private
+    journal = Journal(private)
+    due: set[str] = set()
+    kept: set[Path] = set()
+    for step in plan.steps:
+        wrong = unsound(journal, [step])
+        if wrong or (step.record is not None and not _says(step.record, plan.records[step.record])):
+            due.add(step.title)
+        kept |= {path for path, digest in step.digests.items() if file_digest(path) == digest}
+    if not private.is_dir():
+        return plan.steps
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / NAME
+        file.write_text(ninja_text(plan, None, Preview(frozenset(due), frozenset(kept))), "utf-8", "surrogateescape")
+        outcome = run_ninja(private, lambda progress: None, ("-n", "-f", os.fspath(file)))
+    return tuple(step for step in plan.steps if step.title in outcome.steps)
+
+
+def _says(record: Path, text: str) -> bool:
+    with suppress(OSError):
+        return record.read_bytes() == text.encode("utf-8", "surrogateescape")
+    return False
+
+
+def _settle(private: Path) -> None:
+    """Tells ninja's log, where it knows of one, how new build.ninja is: it was written by no step of ninja's."""
+    with suppress(OSError):
+        if f"\t{NAME}\t" in (private / ".ninja_log").read_text("utf-8", "replace"):
+            subprocess.run([find_ninja(), "-C", private, "-t", "restat", NAME], capture_output=True)
 
 
 def _crashed(failure: Failure) -> bool:
     return "Traceback (most recent call last)" in failure.output
 
 
-def _remove_leftovers(plan: Plan) -> None:
+def _forget(path: Path) -> None:
+    """Removes a file; a folder in its place is for the step to complain of."""
+    try:
+        path.unlink()
+    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
+        if isinstance(error, PermissionError) and not path.is_dir():
+            raise unwritable(path, error) from error
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def _remove_leftovers(plan: Plan, journal: Journal) -> None:
     """Removes what an earlier build wrote into the plan's artifacts and this one does not: an option changed, and the
     artifact holds what its page lists and no more."""
-    record = plan.private / _MADE
-    made: dict[str, list[str]] = {}
-    with suppress(OSError, ValueError):
-        made = json.loads(record.read_text("utf-8"))
     for unit in plan.units:
         folder = os.path.abspath(unit.folder)
-        for file in sorted(set(made.get(folder, ())) - set(unit.files)):
-            _remove(Path(folder), file)
-        made[folder] = sorted(unit.files)
-    write_if_changed(record, json.dumps(made, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+        for file in sorted(set(journal.artifacts.get(folder, ())) - set(unit.files)):
+            remove_file(Path(folder), file)
+        journal.artifacts[folder] = sorted(unit.files)
 
 
-def _remove(folder: Path, file: str) -> None:
-    """Removes a file and the folders above it that are then empty, up to the artifact's own."""
+def remove_file(folder: Path, file: str) -> None:
+    """Removes an artifact's file and the folders above it that are then empty, up to the artifact's own."""
     path = folder / file
     with suppress(OSError):
         path.unlink()

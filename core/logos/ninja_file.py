@@ -8,6 +8,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,8 +23,26 @@ NINJA_VERSION = "1.13"
 _PLAIN_PATH = re.compile(r"[^$ :|\n\0]+\Z")
 
 
-def ninja_text(plan: Plan) -> str:
-    """The whole build.ninja of a plan; ninja runs it in the folder that holds it."""
+NAME = "build.ninja"
+RECONSIDER = "reconsider"
+"""The rule by which build.ninja has itself written anew."""
+
+
+@dataclass(frozen=True)
+class Preview:
+    """What a build that is not carried out would find: steps whose record or outputs are not as they should be
+    (`due`, by title), and outputs that such a step would leave as they are (`kept`)."""
+
+    due: frozenset[str]
+    kept: frozenset[Path]
+
+
+def ninja_text(plan: Plan, again: Sequence[str] | None, preview: Preview | None = None) -> str:
+    """The whole build.ninja of a plan; ninja runs it in the folder that holds it.
+
+    `again` are the words that follow `logos` to have it written anew when something that the plan was made from
+    changes. LOGOS's own rules are `generator` rules: their records say when they are due, not their command lines.
+    """
     buffer = io.StringIO()
     # A line that the writer breaks at a blank loses blanks that belong to a name, so it may break none.
     writer = Writer(cast(Any, buffer), width=sys.maxsize)
@@ -31,26 +50,44 @@ def ninja_text(plan: Plan) -> str:
     writer.variable("builddir", ".")
     python = value(shell_words([sys.executable, "-m", "logos"]))
     for command in ("author", "emit"):
-        writer.rule(command, f"{python} {command} $arguments", "$title", restat=True)
+        writer.rule(command, f"{python} {command} $arguments", "$title", restat=True, generator=True)
     # One extraction at a time: the disk is what they wait for, and each shows its progress on the one terminal.
     writer.pool("weights", 1)
-    writer.rule("extract", f"{python} extract $arguments", "$title", pool="weights", restat=True)
+    writer.rule("extract", f"{python} extract $arguments", "$title", pool="weights", restat=True, generator=True)
     for rule in plan.rules:
         writer.rule(rule.name, rule.command, "$title", pool=rule.pool, restat=True)
     names = _Paths(writer)
-    tools = {target: f"tools{number}" for number, target in enumerate(plan.tools)}
-    for target, name in tools.items():
-        writer.build([name], "phony", names.all(plan.tools[target]))
-    for step in plan.steps:
-        implicit = [*names.all(step.implicit), *([tools[step.tools]] if step.tools else [])]
-        outputs, inputs, after = (names.all(paths) for paths in (step.outputs, step.inputs, step.after))
-        writer.build(outputs, step.rule, inputs, implicit, after, _variables(step))
+    if again is not None:
+        writer.rule(RECONSIDER, f"{python} {value(shell_words(again))}", "plan the build", generator=True)
+        read = names.all(path for path in dict.fromkeys((*plan.read, *plan.listed)) if path.exists())
+        writer.build([NAME], RECONSIDER, implicit=read)
+        # A file that has gone is no error of ninja's: the plan that follows says what is missing.
+        writer.build(read, "phony")
+    if preview is not None:
+        writer.build([_ALWAYS], "phony")
+    for number, step in enumerate(plan.steps):
+        outputs: Sequence[Path] = step.outputs
+        implicit = names.all([step.record]) if step.record is not None else []
+        if preview is not None and step.title in preview.due:
+            outputs = [path for path in outputs if path not in preview.kept]
+            implicit = [_ALWAYS]
+        writer.build(
+            names.all(outputs) or [f"kept{number}"],
+            step.rule,
+            names.all(step.inputs) if step.record is None else None,
+            implicit,
+            names.all(step.after),
+            _variables(step),
+        )
     return buffer.getvalue()
+
+
+_ALWAYS = "always"
 
 
 def _variables(step: Step) -> dict[str, str]:
     variables = {"title": value(step.title), **{key: value(text) for key, text in step.variables.items()}}
-    return {**variables, "arguments": value(shell_words(step.arguments))} if step.arguments else variables
+    return {**variables, "arguments": value(shell_words(step.arguments))} if step.record is not None else variables
 
 
 class _Paths:

@@ -7,10 +7,11 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from logos.lock import HELD
 from logos.refusal import refuse
 from logos.source import Spot
 
@@ -67,15 +68,26 @@ def find_ninja() -> str:
     return found
 
 
-def run_ninja(folder: Path, jobs: int | None, listener: Callable[[Progress], None]) -> Outcome:
+def run_ninja(
+    folder: Path, listener: Callable[[Progress], None], options: Sequence[str] = (), lock: int | None = None
+) -> Outcome:
     """Builds everything in the build.ninja of a folder, telling the listener of each step.
 
-    Every step that does not need a failed one is still made, so that all failures are found in one run. Raises
-    KeyboardInterrupt when interrupted, after ninja has stopped its commands.
+    Every step that does not need a failed one is still made, so that all failures are found in one run. The lock's
+    descriptor is handed on, so that it is held as long as anything that ninja started. Raises KeyboardInterrupt when
+    interrupted, after ninja has stopped its commands.
     """
-    command = [find_ninja(), "-C", os.fspath(folder), "-k", "0", *(["-j", str(jobs)] if jobs is not None else [])]
+    command = [find_ninja(), "-C", os.fspath(folder), "-k", "0", *options]
     environment = {**os.environ, **terminal(), "NINJA_STATUS": f"{_MARK}%f/%t "}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, stdin=subprocess.DEVNULL) as process:
+    if lock is not None:
+        environment[HELD] = os.path.abspath(folder)
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        pass_fds=() if lock is None else (lock,),
+    ) as process:
         assert process.stdout is not None
         lines = (line.decode("utf-8", "replace").rstrip("\r\n") for line in process.stdout)
         try:

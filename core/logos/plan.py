@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from logos.artifacts import check_paths, emit_artifacts, job_files, tool_files
+from logos.artifacts import check_paths, emit_artifacts, job_files
 from logos.author import author_program
-from logos.hookspecs import Job, Rule, Target
-from logos.job import Request, make_job
+from logos.discovery import Installed
+from logos.hookspecs import Job, Rule, Target, WeightFile
+from logos.inputs import Inputs, Watch, package_files
+from logos.job import make_job
 from logos.manager import Manager
 from logos.near import suggestion
 from logos.refusal import Refusal, Refused
@@ -21,17 +25,23 @@ from logos.steps import (
     Step,
     absolute,
     author_step,
-    emission_record,
     emit_step,
     extract_step,
     extraction_record,
+    extraction_sources,
     rule_name,
     target_steps,
+    text_record,
 )
 from logos.weights.extract import check_sources
 
 PRIVATE = ".logos"
 """The folder below a build's out folder that takes build.ninja, ninja's logs and what steps hand each other."""
+
+
+@contextmanager
+def _unseen(name: str) -> Iterator[Callable[[int, int], None]]:
+    yield lambda done, total: None
 
 
 @dataclass(frozen=True)
@@ -57,11 +67,17 @@ class Unit:
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that a build makes. `tools` are, by target, the source files that decide what it emits."""
+    """Everything that a build makes. `sources` are the files of LOGOS and of the plugins; `inputs` remember what weight
+    files are read from."""
 
-    out: Path
+    selection: Selection
     units: tuple[Unit, ...]
-    tools: Mapping[str, tuple[Path, ...]]
+    sources: tuple[Path, ...]
+    inputs: Inputs
+
+    @property
+    def out(self) -> Path:
+        return self.selection.out
 
     @property
     def private(self) -> Path:
@@ -73,40 +89,50 @@ class Plan:
         return tuple({step.outputs: step for unit in self.units for step in unit.steps}.values())
 
     @property
+    def records(self) -> dict[Path, str]:
+        return {path: text for unit in self.units for path, text in unit.records.items()}
+
+    @property
+    def read(self) -> tuple[Path, ...]:
+        """Every file that the plan was made from: project files, there or not, programs, what weights come from, code;
+        not what the build itself makes."""
+        made = {path for step in self.steps for path in step.outputs}
+        files = [*self.selection.files, *(path for step in self.steps if step.record for path in step.inputs)]
+        return tuple(path for path in dict.fromkeys((*map(absolute, files), *self.sources)) if path not in made)
+
+    @property
+    def listed(self) -> tuple[Path, ...]:
+        """The folders whose names decide what is built."""
+        weights = [unit.order.request.weights for unit in self.units]
+        return tuple(map(absolute, dict.fromkeys((*self.selection.listed, *(path for path in weights if path)))))
+
+    @property
     def rules(self) -> tuple[Rule, ...]:
         return tuple({rule.name: rule for unit in self.units for rule in unit.rules}.values())
 
 
-def make_plan(manager: Manager, selection: Selection) -> Plan:
-    """The plan of a selection. Raises `Refused` with everything wrong in every order; writes nothing."""
+def make_plan(manager: Manager, selection: Selection, watch: Watch = _unseen, preview: bool = False) -> Plan:
+    """The plan of a selection. Raises `Refused` with everything wrong in every order; writes nothing.
+
+    `watch` shows the reading of what weights come from, so far as it has changed. A preview leaves out what it can: a
+    file that was never extracted will be, whatever it is read from.
+    """
+    private = selection.out / PRIVATE
+    inputs = Inputs(private, watch)
     refusals: list[Refusal] = []
     units: list[Unit] = []
-    tools: dict[str, tuple[Path, ...]] = {}
     for order in selection.orders:
         try:
-            target, job, request = _job(manager, order, selection.out / PRIVATE)
-            units.append(_unit(target, job, replace(order, request=request), selection.out / PRIVATE))
-            tools[target.name] = tool_files(target)
+            units.append(_Planner(manager, order, private, inputs, preview).unit())
         except Refused as refused:
             refusals += [refusal for refusal in refused.refusals if refusal not in refusals]
     if refusals:
         raise Refused(refusals)
-    return Plan(selection.out, tuple(units), tools)
-
-
-def _job(manager: Manager, order: Order, private: Path) -> tuple[Target, Job, Request]:
-    """The order's job; a program to be written by its author is written in memory first."""
-    request = order.request
-    try:
-        target = manager.target(order.target)
-    except Refused as refused:
-        raise Refused(replace(one, where=order.target_place or one.where) for one in refused.refusals) from None
-    check_hold(target, order.hold)
-    if order.author is not None:
-        program = private / "programs" / f"{order.name}.lg"
-        text = author_program(manager, order.author, request.family)
-        request = replace(request, program=program, source=Source(os.fspath(program), text))
-    return (*make_job(manager, request, order.target), request)
+    modules = ["logos"]
+    for one in (*manager.plugins, *manager.targets.values()):
+        plugin = one.object if isinstance(one, Installed) else type(one)
+        modules.append(str(getattr(plugin, "__name__" if inspect.ismodule(plugin) else "__module__", "logos")))
+    return Plan(selection, tuple(units), package_files(modules), inputs)
 
 
 def check_hold(target: Target, hold: tuple[str, ...]) -> None:
@@ -125,36 +151,75 @@ def check_hold(target: Target, hold: tuple[str, ...]) -> None:
         )
 
 
-def _unit(target: Target, job: Job, order: Order, private: Path) -> Unit:
-    try:
+class _Planner:
+    """Makes the unit of one order."""
+
+    def __init__(self, manager: Manager, order: Order, private: Path, inputs: Inputs, preview: bool) -> None:
+        self.manager, self.order, self.inputs, self.preview = manager, order, inputs, preview
+        self.programs = private / "programs"
+        self.own = private / "records" / order.name / order.target
+        self.records: dict[Path, str] = {}
+
+    def unit(self) -> Unit:
+        order = self.order
+        try:
+            target = self.manager.target(order.target)
+        except Refused as refused:
+            raise Refused(replace(one, where=order.target_place or one.where) for one in refused.refusals) from None
+        check_hold(target, order.hold)
+        steps = [self._author()] if order.author is not None else []
+        target, job = make_job(self.manager, self.order.request, order.target)
+        try:
+            return self._of(target, job, steps)
+        finally:
+            if job.binding.checkpoint is not None:
+                job.binding.checkpoint.close()
+
+    def _author(self) -> Step:
+        """The step that writes the program. It is written in memory first, for the steps that follow."""
+        order = self.order
+        assert order.author is not None
+        program = self.programs / f"{order.name}.lg"
+        text = author_program(self.manager, order.author, order.request.family)
+        request = replace(order.request, program=program, source=Source(os.fspath(program), text))
+        self.order = replace(order, request=request)
+        record = self._record(self.own.parent / "program.json", text_record({order.name: text}))
+        return author_step(self.order, text, record)
+
+    def _record(self, path: Path, text: str) -> Path:
+        self.records[absolute(path)] = text
+        return absolute(path)
+
+    def _of(self, target: Target, job: Job, steps: list[Step]) -> Unit:
+        order = self.order
         emitted = emit_artifacts(target, job)
         following = target.steps(job)
         for weight_file in following.extractions:
             check_sources(job.binding, weight_file)
-    finally:
-        if job.binding.checkpoint is not None:
-            job.binding.checkpoint.close()
-    extracted = [path for weight_file in following.extractions for path in weight_file.paths]
-    made = [path for edge in following.edges for path in edge.outputs]
-    files = (*(artifact.path for artifact in emitted), *extracted, *made)
-    check_paths(target, files)
-    own = private / "records" / order.name / order.target
-    sources = tuple(map(absolute, job_files(job)))
-    record = own / "emission.json"
-    records = {record: emission_record(emitted)}
-    steps = [author_step(order)] if order.author else []
-    steps.append(emit_step(order, emitted, (absolute(order.request.program), *sources, absolute(record))))
-    for weight_file in following.extractions:
-        record = own / "extractions" / f"{weight_file.path}.json"
-        records[record] = extraction_record(job, weight_file)
-        steps.append(extract_step(order, weight_file, (*sources, absolute(record))))
-    steps += target_steps(order, following)
-    return Unit(
-        order=order,
-        operations=len(job.graph.nodes),
-        leaves=Counter(bound.role.value for bound in job.binding.leaves),
-        files=files,
-        steps=tuple(steps),
-        rules=tuple(replace(rule, name=rule_name(order.target, rule)) for rule in following.rules),
-        records=records,
-    )
+        extracted = [path for weight_file in following.extractions for path in weight_file.paths]
+        made = [path for edge in following.edges for path in edge.outputs]
+        files = (*(artifact.path for artifact in emitted), *extracted, *made)
+        check_paths(target, files)
+        texts = {artifact.path: artifact.text for artifact in emitted}
+        record = self._record(self.own / "emission.json", text_record(texts))
+        steps.append(emit_step(order, emitted, tuple(map(absolute, job_files(job))), record))
+        steps += [self._extract(job, weight_file) for weight_file in following.extractions]
+        steps += target_steps(order, following)
+        return Unit(
+            order=order,
+            operations=len(job.graph.nodes),
+            leaves=Counter(bound.role.value for bound in job.binding.leaves),
+            files=files,
+            steps=tuple(steps),
+            rules=tuple(replace(rule, name=rule_name(order.target, rule)) for rule in following.rules),
+            records=self.records,
+        )
+
+    def _extract(self, job: Job, weight_file: WeightFile) -> Step:
+        path = self.own / "extractions" / f"{weight_file.path}.json"
+        unneeded = self.preview and not path.exists()
+        readers = [type(self.manager.family(job.binding.family)).__module__]
+        readers += [type(job.binding.checkpoint).__module__] if job.binding.checkpoint is not None else []
+        text = "" if unneeded else extraction_record(job, weight_file, self.inputs.digest, readers)
+        sources = tuple(map(absolute, extraction_sources(job, weight_file)))
+        return extract_step(self.order, weight_file, sources, self._record(path, text))

@@ -57,10 +57,16 @@ class Project:
 
 @dataclass(frozen=True)
 class Workspace:
-    """A project file: its own project, if any, then those of its members."""
+    """A project file: its own project, if any, then those of its members.
+
+    `files` are the project files that decided this, there or not, and `listed` the folders whose names did: a pattern's
+    members come and go with them.
+    """
 
     file: Path
     projects: tuple[Project, ...]
+    files: tuple[Path, ...] = ()
+    listed: tuple[Path, ...] = ()
 
 
 def nearest_place(file: Path, places: Mapping[KeyPath, KeyPlace], path: KeyPath) -> Place:

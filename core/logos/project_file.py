@@ -6,8 +6,9 @@ import glob
 import os
 import re
 import sys
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path, PurePath
 from typing import Any
 
 from logos.author import Author
@@ -43,7 +44,7 @@ def read_workspace(file: Path) -> Workspace:
     refusals = [refusal for read in (reader, *members) for refusal in sorted(read.refusals, key=_position)]
     if refusals:
         raise Refused(refusals)
-    return Workspace(file, tuple(projects))
+    return Workspace(file, tuple(projects), (file, *reader.candidates), tuple(reader.listed))
 
 
 def read_toml(file: Path) -> tuple[dict[str, Any], Source]:
@@ -58,7 +59,10 @@ def read_toml(file: Path) -> tuple[dict[str, Any], Source]:
             Spot(name),
             f"run in a folder that holds a {FILE_NAME} that may be read",
         ) from None
-    source = source_from_bytes(name, data)
+    try:
+        source = source_from_bytes(name, data)
+    except Refused as refused:
+        raise Refused(replace(one, next="save the file as UTF-8") for one in refused.refusals) from None
     try:
         return tomllib.loads(source.text), source
     except (ValueError, RecursionError) as error:
@@ -94,6 +98,8 @@ class _Reader:
         self.refusals: list[Refusal] = []
         self.values: dict[str, Any] = {}
         self.places: dict[KeyPath, KeyPlace] = {}
+        self.candidates: dict[Path, None] = {}
+        self.listed: dict[Path, None] = {}
         try:
             self.values, source = read_toml(file)
         except Refused as refused:
@@ -161,6 +167,9 @@ class _Reader:
     def _matches(self, pattern: str) -> list[Path]:
         folder = self.file.parent
         names = sorted(glob.glob(pattern, root_dir=folder)) if glob.has_magic(pattern) else [pattern]
+        self.candidates |= dict.fromkeys(folder / name / FILE_NAME for name in names)
+        if glob.has_magic(pattern):
+            self.listed |= dict.fromkeys(folder / name for name in _searched(pattern, folder))
         found = [folder / name for name in names if (folder / name / FILE_NAME).is_file()]
         if not found:
             self._refuse(
@@ -258,6 +267,14 @@ class _Reader:
     def _refuse(self, code: str, what: str, path: KeyPath, next: str) -> None:
         refusal = Refusal(code, what, nearest_place(self.file, self.places, path), next)
         self.refusals.append(refusal)
+
+
+def _searched(pattern: str, folder: Path) -> Iterator[str]:
+    """The folders whose names a pattern is compared with."""
+    whole = PurePath(pattern)
+    for part, above in zip((whole, *whole.parents), whole.parents, strict=False):
+        if glob.has_magic(part.name):
+            yield from glob.glob(os.fspath(above), root_dir=folder)
 
 
 def _is_name(name: str) -> bool:

@@ -50,10 +50,15 @@ class Order:
 
 @dataclass(frozen=True)
 class Selection:
-    """Every order of a build. `<out>/.logos/` takes ninja's files."""
+    """Every order of a build. `<out>/.logos/` takes ninja's files.
+
+    `files` are the project files that decided it, there or not, and `listed` the folders whose names did.
+    """
 
     out: Path
     orders: tuple[Order, ...]
+    files: tuple[Path, ...] = ()
+    listed: tuple[Path, ...] = ()
 
 
 def select(names: Sequence[str], flags: Flags, here: Path = Path()) -> Selection:
@@ -63,7 +68,7 @@ def select(names: Sequence[str], flags: Flags, here: Path = Path()) -> Selection
     no target (`no-target`), files that are not there (`missing-file`), paths that no tool could print (`bad-path`),
     two projects of one name (`same-name`), and what logos.toml itself refuses.
     """
-    projects, base = _projects(names, here)
+    projects, base, workspaces = _projects(names, here)
     refusals = [fault for project in projects for fault in _faults(project, flags)]
     pairs = [(project, target) for project in projects for target in flags.targets or project.targets]
     if flags.out is not None:
@@ -77,11 +82,13 @@ def select(names: Sequence[str], flags: Flags, here: Path = Path()) -> Selection
     folders = {project.out for project in projects}
     if flags.out is None and len(folders) == 1:
         base = folders.pop() or base
-    return Selection(base, tuple(orders))
+    files = dict.fromkeys([here / FILE_NAME, *(file for one in workspaces for file in one.files)])
+    listed = dict.fromkeys(folder for one in workspaces for folder in one.listed)
+    return Selection(base, tuple(orders), tuple(files), tuple(listed))
 
 
-def _projects(names: Sequence[str], here: Path) -> tuple[list[Project], Path]:
-    """The projects named, each once, and the folder that takes what does not say where it goes."""
+def _projects(names: Sequence[str], here: Path) -> tuple[list[Project], Path, list[Workspace]]:
+    """The projects named, each once, the folder that takes what does not say where it goes, and what was read."""
     file = here / FILE_NAME
     workspace = read_workspace(file) if file.is_file() else None
     if not names:
@@ -92,42 +99,46 @@ def _projects(names: Sequence[str], here: Path) -> tuple[list[Project], Path]:
                 Spot(os.fspath(file)),
                 f"name a program and a target: logos build PROGRAM.lg --target NAME; or write a {FILE_NAME}",
             )
-        return list(workspace.projects), here / DEFAULT_OUT
+        return list(workspace.projects), here / DEFAULT_OUT, [workspace]
+    read = [workspace] if workspace else []
     found: dict[Path | str, Project] = {}
     bases: set[Path] = set()
     refusals: list[Refusal] = []
     for name in names:
         try:
-            for project, base in _named(name, workspace, here):
+            projects, base = _named(name, workspace, here, read)
+            bases.add(base)
+            for project in projects:
                 found.setdefault(f"{project.file}: {project.program}", project)
-                bases.add(base)
         except Refused as refused:
             refusals += refused.refusals
     if refusals:
         raise Refused(refusals)
-    return list(found.values()), bases.pop() if len(bases) == 1 else here / DEFAULT_OUT
+    return list(found.values()), bases.pop() if len(bases) == 1 else here / DEFAULT_OUT, read
 
 
-def _named(name: str, workspace: Workspace | None, here: Path) -> Iterator[tuple[Project, Path]]:
-    """What one argument names: a project of the workspace (by name, folder or program), a folder, a program."""
+def _named(
+    name: str, workspace: Workspace | None, here: Path, read: list[Workspace]
+) -> tuple[Sequence[Project], Path]:
+    """What one argument names: a project of the workspace (by name, folder or program), a folder, a program; and the
+    folder that takes what it makes. A workspace that is read for it is added to `read`."""
     known = workspace.projects if workspace else ()
     path = here / name
     for project in known:
         if name == project.name or _same(path, project.file.parent) or _same(path, project.program):
-            yield project, here / DEFAULT_OUT
-            return
+            return [project], here / DEFAULT_OUT
     if (path / FILE_NAME).is_file():
-        yield from ((project, path / DEFAULT_OUT) for project in read_workspace(path / FILE_NAME).projects)
-    elif path.is_file():
-        yield Project(file=here / FILE_NAME, name=path.stem, program=path), here / DEFAULT_OUT
-    else:
-        names = [project.name for project in known]
-        raise refuse(
-            "unknown-member",
-            f"no program, no folder with a {FILE_NAME} and no project has this name{suggestion(name, names)}",
-            Spot(name),
-            f"name a .lg file or a member's folder{', or one of: ' if names else ''}{', '.join(names)}",
-        )
+        read.append(read_workspace(path / FILE_NAME))
+        return read[-1].projects, path / DEFAULT_OUT
+    if path.is_file():
+        return [Project(file=here / FILE_NAME, name=path.stem, program=path)], here / DEFAULT_OUT
+    names = [project.name for project in known]
+    raise refuse(
+        "unknown-member",
+        f"no program, no folder with a {FILE_NAME} and no project has this name{suggestion(name, names)}",
+        Spot(name),
+        f"name a .lg file or a member's folder{', or one of: ' if names else ''}{', '.join(names)}",
+    )
 
 
 def _same(one: Path, other: Path | None) -> bool:

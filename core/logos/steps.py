@@ -6,11 +6,12 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from logos.hookspecs import Artifact, Job, Rule, Steps, WeightFile
+from logos.inputs import code_digest, package_files
 from logos.selection import Order
 from logos.weights.recipe import recipe_record
 
@@ -19,21 +20,21 @@ from logos.weights.recipe import recipe_record
 class Step:
     """One edge of the build: paths are absolute.
 
-    `inputs` are what ninja hands the command of a target's own rule; `implicit` are further files it is made from;
-    `after` are files that must be there and whose change alone makes nothing again.
-    `tools` names the target whose own source files decide what is made. `arguments` follow `logos RULE`; `title` names
-    the step to a person.
+    `inputs` are the files that it is made from. A step of LOGOS itself is due when its `record` changes, a file that
+    planning writes: it says all that decides the outputs, so a file touched or changed without a change of them makes
+    nothing again. `after` are files that must be there first. `digests` are the SHA-256 of outputs where planning
+    knows them. `arguments` follow `logos RULE`; `title` names the step to a person.
     """
 
     rule: str
     title: str
     outputs: tuple[Path, ...]
     inputs: tuple[Path, ...] = ()
-    implicit: tuple[Path, ...] = ()
+    record: Path | None = None
     after: tuple[Path, ...] = ()
     arguments: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
-    tools: str | None = None
+    digests: Mapping[Path, str] = field(default_factory=dict)
 
 
 def absolute(path: Path) -> Path:
@@ -41,8 +42,8 @@ def absolute(path: Path) -> Path:
     return Path(os.path.abspath(path))
 
 
-def author_step(order: Order) -> Step:
-    """Writes the program from its checkpoint."""
+def author_step(order: Order, text: str, record: Path) -> Step:
+    """Writes the program, whose text this is, from its checkpoint."""
     author, program = order.author, absolute(order.request.program)
     assert author is not None
     checkpoint = absolute(author.checkpoint)
@@ -50,23 +51,48 @@ def author_step(order: Order) -> Step:
     for flag, count in (("--context", author.context), ("--layers", author.layers)):
         arguments += [flag, str(count)] if count is not None else []
     arguments += ["--family", order.request.family] if order.request.family else []
-    return Step("author", f"author {order.name}", (program,), implicit=(checkpoint,), arguments=tuple(arguments))
+    return Step(
+        "author",
+        f"author {order.name}",
+        (program,),
+        inputs=(checkpoint,),
+        record=record,
+        arguments=tuple(arguments),
+        digests={program: text_digest(text)},
+    )
 
 
-def emit_step(order: Order, artifacts: Sequence[Artifact], inputs: Sequence[Path]) -> Step:
+def emit_step(order: Order, artifacts: Sequence[Artifact], inputs: Sequence[Path], record: Path) -> Step:
     """Writes the artifact's text files."""
-    outputs = tuple(absolute(order.folder / artifact.path) for artifact in artifacts)
-    arguments = (*_request_arguments(order), "-q")
-    return Step("emit", f"emit {order.title}", outputs, implicit=tuple(inputs), arguments=arguments, tools=order.target)
+    digests = {absolute(order.folder / artifact.path): text_digest(artifact.text) for artifact in artifacts}
+    program = absolute(order.request.program)
+    return Step(
+        "emit",
+        f"emit {order.title}",
+        tuple(digests),
+        inputs=(program, *inputs),
+        record=record,
+        after=_authored(order),
+        arguments=(*_request_arguments(order), "-q"),
+        digests=digests,
+    )
 
 
-def extract_step(order: Order, weight_file: WeightFile, inputs: Sequence[Path]) -> Step:
+def extract_step(order: Order, weight_file: WeightFile, inputs: Sequence[Path], record: Path) -> Step:
     """Writes one weight file."""
-    outputs = tuple(absolute(order.folder / path) for path in weight_file.paths)
-    arguments = (*_request_arguments(order), "--file", weight_file.path)
-    title = f"extract {weight_file.path} of {order.title}"
-    program = (absolute(order.request.program),)
-    return Step("extract", title, outputs, implicit=tuple(inputs), after=program, arguments=arguments)
+    return Step(
+        "extract",
+        f"extract {weight_file.path} of {order.title}",
+        tuple(absolute(order.folder / path) for path in weight_file.paths),
+        inputs=(absolute(order.request.program), *inputs),
+        record=record,
+        after=_authored(order),
+        arguments=(*_request_arguments(order), "--file", weight_file.path),
+    )
+
+
+def _authored(order: Order) -> tuple[Path, ...]:
+    return (absolute(order.request.program),) if order.author is not None else ()
 
 
 def target_steps(order: Order, following: Steps) -> list[Step]:
@@ -91,20 +117,50 @@ def rule_name(target: str, rule: Rule) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]", "_", f"{target}.{rule.name}.{command}")
 
 
-def emission_record(artifacts: Sequence[Artifact]) -> str:
-    """What emission is to write, as text: an input of the step, so that it runs whenever that changes, for whatever
-    reason (a file that appears in a weight folder with an old time, for one)."""
-    digests = {artifact.path: hashlib.sha256(artifact.text.encode()).hexdigest() for artifact in artifacts}
-    return json.dumps(digests, indent=1, ensure_ascii=False) + "\n"
+def text_digest(text: str) -> str:
+    """The SHA-256 of a text's bytes in a file."""
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def extraction_record(job: Job, weight_file: WeightFile) -> str:
-    """What decides a weight file's bytes beside the files that it is read from, as text.
+def text_record(texts: Mapping[str, str]) -> str:
+    """What a step is to write, by path: the digests of its texts, so that it runs whenever one of them changes, for
+    whatever reason (an upgraded plugin, a file that appears in a weight folder with an old time)."""
+    return _json({path: text_digest(text) for path, text in texts.items()})
 
-    It stands for the program among the extraction's inputs: a program changed in its operations alone extracts
+
+def extraction_record(
+    job: Job, weight_file: WeightFile, digest: Callable[[Path], str], readers: Iterable[str]
+) -> str:
+    """What decides a weight file's bytes: the recipe, the contents of the files that it is read from, and the code of
+    the modules that read and compute it (`readers`, beside LOGOS's own).
+
+    A program changed in its operations alone, an option that says nothing of weights, a file that was touched extract
     nothing again.
     """
-    return json.dumps(recipe_record(job.binding, weight_file), indent=1, ensure_ascii=False) + "\n"
+    sources = {os.path.abspath(path): digest(path) for path in extraction_sources(job, weight_file)}
+    code = code_digest(file for file in package_files(["logos", *readers]) if _reads_weights(file))
+    return _json({**recipe_record(job.binding, weight_file), "sources": sources, "code": code})
+
+
+def _reads_weights(file: Path) -> bool:
+    """Of LOGOS itself, the weights' own modules; of a plugin that reads checkpoints, every one."""
+    core = Path(__file__).parent
+    return core not in file.parents or core / "weights" in file.parents
+
+
+def extraction_sources(job: Job, weight_file: WeightFile) -> tuple[Path, ...]:
+    """The checkpoint's files, where a value comes from it, and the weight folder's files that a weight file is read
+    from."""
+    bound = [job.binding[entry.variable] for entry in weight_file.entries]
+    checkpoint = job.binding.checkpoint
+    files = [one.file for one in bound if one.file is not None]
+    if checkpoint is not None and any(one.view is not None and one.file is None for one in bound):
+        files = [*checkpoint.files, *files]
+    return tuple(dict.fromkeys(files))
+
+
+def _json(record: object) -> str:
+    return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
 
 
 def _request_arguments(order: Order) -> list[str]:

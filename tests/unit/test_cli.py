@@ -277,8 +277,8 @@ def test_check_shows_every_fault_on_standard_error(logos: Logos) -> None:
     ran = logos("check", "q.lg", "--json")
     assert (ran.code, ran.err) == (1, "")
     assert json.loads(ran.out.splitlines()[0]) == {
-        "refusal": "no-period", "what": "the sentence does not end with a period", "where": "q.lg:1:33", "also": [],
-        "next": "end it with a period (.)",
+        "event": "refusal", "schema": 1, "refusal": "no-period", "where": "q.lg:1:33", "also": [],
+        "what": "the sentence does not end with a period", "next": "end it with a period (.)",
     }  # fmt: skip
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from logos.cli.main import main
+from logos.entry import main
 
 PROGRAM = """\
 Let x be a 1 by 2 tensor of Real.

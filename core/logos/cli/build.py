@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from logos.cli.build_options import amount, hold_option, quiet_option, size
+from logos.cli.build_options import hold_option, quiet_option
+from logos.cli.build_report import BuildReport
 from logos.cli.common import json_option, open_manager, program_options, target_options, verbose_option
 from logos.cli.main import DONE, REFUSED, TOOL_FAILED
 
 if TYPE_CHECKING:
-    from logos.build import Result
-    from logos.ninja_run import Failure, Progress
-    from logos.plan import Plan, Unit
+    from logos.plan import Plan
 
 
 @click.command()
@@ -34,6 +33,9 @@ if TYPE_CHECKING:
 @hold_option
 @click.option("--dry-run", is_flag=True, help="Print the plan; write nothing.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Run N steps at once [ninja's choice].")
+@click.option(
+    "--reconsider", type=click.Path(path_type=Path), metavar="DIR", hidden=True, help="What build.ninja itself calls."
+)
 @json_option
 @quiet_option
 @verbose_option
@@ -48,6 +50,7 @@ def command(
     hold: tuple[str, ...],
     dry_run: bool,
     jobs: int | None,
+    reconsider: Path | None,
     as_json: bool,
     quiet: bool,
     verbose: bool,
@@ -58,112 +61,61 @@ def command(
     without any, everything in that file is built for its targets. Whatever a target cannot express is refused by name
     before a byte is written.
     """
-    from logos.build import carry_out
+    from logos.build import due_steps, prepare
+    from logos.lock import HELD, locked
     from logos.plan import make_plan
     from logos.selection import Flags, select
 
+    if reconsider is not None:
+        os.chdir(reconsider)
+    report = BuildReport(as_json, quiet, verbose)
+    began = time.time_ns()
     manager = open_manager(verbose)
     flags = Flags(tuple(dict.fromkeys(targets)), checkpoint, weights, family, out, options, hold)
-    plan = make_plan(manager, select(names, flags))
+    plan = make_plan(manager, select(names, flags), report.reading, dry_run)
     if dry_run:
-        _show_plan(plan, as_json)
+        report.planned(plan, due_steps(plan))
         return DONE
+    words = _command_line()
+    again = words if reconsider is not None else ["build", "--reconsider", os.getcwd(), *words[1:]]
+    if reconsider is not None and os.environ.get(HELD) == os.path.abspath(plan.private):
+        prepare(plan, again)
+        return DONE
+    with locked(plan.private, lambda: report.waiting(plan)) as lock:
+        if reconsider is not None:
+            prepare(plan, again)
+            return DONE
+        return _build(plan, again, jobs, report, lock, began if not manager.problems else None)
 
-    def tell(step: Progress) -> None:
-        if verbose or (sys.stderr.isatty() and not quiet):
-            # A step's own progress may stand on the terminal's line.
-            clear = "\r\x1b[2K" if sys.stderr.isatty() else ""
-            click.echo(f"{clear}[{step.done}/{step.total}] {step.title}", err=True)
 
-    result = carry_out(plan, jobs, tell)
+def _command_line() -> list[str]:
+    """The words after `logos`, as they were given."""
+    words = click.get_current_context().find_root().obj
+    assert isinstance(words, list)
+    return words
+
+
+def _build(
+    plan: Plan, again: Sequence[str], jobs: int | None, report: BuildReport, lock: int, began: int | None
+) -> int:
+    """Carries a plan out and tells what it came to. `began` is when what it reads was still to be read; None where the
+    next build must look for itself (a plugin was left out, which is said each time)."""
+    from logos.atomic import write_if_changed
+    from logos.build import carry_out
+    from logos.finished import FINISHED, account
+    from logos.ninja_run import find_ninja
+
+    result = carry_out(plan, again, jobs, report.step, lock)
     for failure in (*result.refused, *result.failed):
-        _show_failure(failure, failure in result.refused, as_json)
+        report.failed(failure, failure in result.refused)
     if not result.sound:
         return TOOL_FAILED if result.failed else REFUSED
-    if as_json:
-        for unit in plan.units:
-            click.echo(json.dumps(_record(unit, written=True), ensure_ascii=False))
-    elif not quiet:
-        _show_result(plan, result)
+    if began is not None:
+        written = [os.fspath(path) for step in plan.steps for path in step.outputs]
+        read, listed = map(os.fspath, plan.read), map(os.fspath, plan.listed)
+        said = report.idle(plan)
+        text = account(_command_line()[1:], began, read, listed, written, find_ninja(), said)
+        if text is not None:
+            write_if_changed(plan.private / FINISHED, text)
+    click.echo(report.done(plan, result.ran), nl=False)
     return DONE
-
-
-def _show_plan(plan: Plan, as_json: bool) -> None:
-    for unit in plan.units:
-        if as_json:
-            click.echo(json.dumps(_record(unit, written=False), ensure_ascii=False))
-            continue
-        click.echo(f"{unit.order.title} → {unit.folder}")
-        click.echo(f"  {_contents(unit)}")
-        for step in unit.steps:
-            click.echo(f"  {step.title}")
-            for path in step.outputs:
-                click.echo(f"    → {os.path.relpath(path)}")
-    if not as_json:
-        steps = amount(len(plan.steps), "step")
-        click.echo(f"{amount(len(plan.units), 'artifact')} in {steps}; nothing was written")
-
-
-def _show_result(plan: Plan, result: Result) -> None:
-    for unit in plan.units:
-        click.echo(f"{unit.order.title} → {unit.folder}")
-        if result.ran:
-            click.echo(f"  {_contents(unit)}")
-            for file in unit.files:
-                click.echo(f"  {file}: {size((unit.folder / file).stat().st_size)}")
-    count = amount(len(plan.units), "artifact")
-    click.echo(
-        f"built {count} in {amount(len(result.ran), 'step')}" if result.ran else f"nothing to do: {count} up to date"
-    )
-    click.echo(f"next: {_verify(plan.units[0])}")
-
-
-def _contents(unit: Unit) -> str:
-    leaves = ", ".join(amount(count, role) for role, count in unit.leaves.items())
-    return f"{amount(unit.operations, 'operation')}; {leaves}"
-
-
-def _verify(unit: Unit) -> str:
-    """The command that compares the artifact with the reference machine."""
-    import shlex
-
-    request = unit.order.request
-    words = ["logos", "verify", os.fspath(request.program), "--target", unit.order.target]
-    for flag, value in (
-        ("--checkpoint", request.checkpoint),
-        ("--weights", request.weights),
-        ("--family", request.family),
-    ):
-        words += [flag, os.fspath(value)] if value is not None else []
-    return " ".join(map(shlex.quote, words))
-
-
-def _record(unit: Unit, written: bool) -> dict[str, object]:
-    files: list[object] = [
-        {"path": file, "bytes": (unit.folder / file).stat().st_size} if written else {"path": file}
-        for file in unit.files
-    ]
-    return {
-        "name": unit.order.name,
-        "target": unit.order.target,
-        "folder": os.fspath(unit.folder),
-        "operations": unit.operations,
-        "leaves": dict(unit.leaves),
-        "files": files,
-        **({} if written else {"steps": [step.title for step in unit.steps]}),
-    }
-
-
-def _show_failure(failure: Failure, refused: bool, as_json: bool) -> None:
-    """A refusal as the step said it; a tool's own words, then its exit code and the command to run by hand."""
-    if as_json:
-        kind = "refused" if refused else "failed"
-        record = {"step": failure.title, kind: failure.code, "output": failure.output, "command": failure.command}
-        click.echo(json.dumps(record, ensure_ascii=False))
-        return
-    if failure.output:
-        click.echo(failure.output, err=True)
-    if not refused:
-        click.echo(f"{failure.title} failed with exit code {failure.code}", err=True)
-        if failure.command:
-            click.echo(f"  by hand: {failure.command}", err=True)

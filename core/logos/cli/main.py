@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import importlib
 import io
-import json
 import os
 import sys
 from importlib.metadata import version
 
 import click
 
+from logos.cli.events import event_line
 from logos.refusal import Refused, refuse
 
 COMMANDS = (
@@ -109,7 +109,7 @@ def _run(arguments: list[str]) -> int:
 
         return shell_complete(cli, {}, "logos", "_LOGOS_COMPLETE", os.environ["_LOGOS_COMPLETE"])
     try:
-        with cli.make_context("logos", list(arguments)) as context:
+        with cli.make_context("logos", list(arguments), obj=list(arguments)) as context:
             return cli.invoke(context) or DONE
     except click.exceptions.Exit as stop:
         return stop.exit_code
@@ -119,7 +119,7 @@ def show(refused: Refused, as_json: bool = False) -> None:
     """Prints refusals: as text to standard error, or one object a line to standard output."""
     for refusal in refused.refusals:
         if as_json:
-            click.echo(json.dumps(refusal.record()))
+            click.echo(event_line("refusal", **refusal.record()))
         else:
             click.echo(refusal.text(), err=True)
     count = len(refused.refusals)

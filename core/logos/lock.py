@@ -1,0 +1,52 @@
+"""The lock of an out folder: one build at a time writes there.
+
+It is the system's lock on an open file, held by every process of the build: by logos, by ninja and by the steps that
+ninja started. Whoever is killed lets go of it; only when the last one is gone may another build write.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from logos.atomic import unwritable
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks: builds of one folder must not overlap there.
+    fcntl = None  # type: ignore[assignment]
+
+NAME = "lock"
+HELD = "LOGOS_BUILD_LOCKED"
+"""The environment variable by which a step knows that its build holds the lock of this folder."""
+
+
+@contextmanager
+def locked(private: Path, waiting: Callable[[], None]) -> Iterator[int]:
+    """Holds the lock of a build's private folder, which is made; yields the descriptor that carries it.
+
+    `waiting` is called once if another build holds it. Refused: a folder that cannot be written (`unwritable-file`).
+    """
+    path = private / NAME
+    try:
+        private.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
+    except OSError as error:
+        raise unwritable(path, error) from error
+    try:
+        _take(descriptor, waiting)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _take(descriptor: int, waiting: Callable[[], None]) -> None:
+    if fcntl is None:
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        waiting()
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
