@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from logos.hookspecs import Family as Family
     from logos.hookspecs import Inputs as Inputs
     from logos.hookspecs import Job as Job
+    from logos.hookspecs import PresetFamily as PresetFamily
     from logos.hookspecs import Rule as Rule
     from logos.hookspecs import Steps as Steps
     from logos.hookspecs import Target as Target
@@ -89,8 +90,8 @@ _HOMES = {
     "extraction": ("weight_file",),
     "graph": ("Graph", "Leaf", "Node", "Operand", "Shown", "Value"),
     "hookspecs": (
-        "API", "Artifact", "AuthorOptions", "CheckpointFormat", "Edge", "Family", "Inputs", "Job", "Rule", "Steps",
-        "Target", "WeightEntry", "WeightFile", "hookimpl",
+        "API", "Artifact", "AuthorOptions", "CheckpointFormat", "Edge", "Family", "Inputs", "Job",
+        "PresetFamily", "Rule", "Steps", "Target", "WeightEntry", "WeightFile", "hookimpl",
     ),
     "job": ("Request", "bind_request", "load_graph", "make_job"),
     "manager": ("Manager", "make_manager"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path, PurePath
 
 import pytest
@@ -126,3 +128,21 @@ def test_qwen30b_is_the_presets_program() -> None:
     family = MANAGER.family("qwen3moe")
     text = family.author(PRESETS["qwen3-30b-a3b"], AuthorOptions(32, 1))
     assert gen_qwen30b(1, "w", context=32).program.source.text == text
+
+
+def test_the_page_of_models_lists_every_preset() -> None:
+    page = (Path(__file__).parents[2] / "docs/models.md").read_text("utf-8")
+    for family in ("qwen3", "qwen3moe", "qwen35", "qwen35moe"):
+        listed = ", ".join(f"`{name}`" for name, preset in PRESETS.items() if preset.family == family)
+        assert f"| `{family}` | {listed} |" in page
+
+
+def test_reading_authoring_and_checking_load_no_numpy() -> None:
+    program = (
+        "import sys\nfrom logos import Source, make_manager, read_program\nfrom logos.author import preset_program\n"
+        "manager = make_manager()\nfor name in ('qwen3.5-27b', 'qwen3-30b-a3b'):\n"
+        "    read_program(Source('m.lg', preset_program(manager, name, layers=4)), manager.grammar)\n"
+        "print([name for name in ('numpy', 'torch', 'rich') if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"

@@ -21,7 +21,7 @@ _BLOCK = re.compile(r"blk\.([0-9]+)\.")
 
 @dataclass(frozen=True)
 class Decoder:
-    """A family of decoders; satisfies `logos.hookspecs.PresetFamily`.
+    """A family of decoders; satisfies `logos.PresetFamily`.
 
     neighbours  rope pairs neighbouring rows of a head's query and key projection (2i, 2i+1) in the file
     norms       queries and keys are normed per head
