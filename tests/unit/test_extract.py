@@ -185,6 +185,34 @@ def test_bfloat16_is_the_nearest_with_ties_to_even_and_keeps_nan() -> None:
     np.testing.assert_array_equal(bfloat16_bits(values), expected)
 
 
+@pytest.mark.parametrize(("value", "bits"), [
+    # Each lies beside a tie of bfloat16 by less than float32 can say: rounded twice it would go to the even side.
+    (1 + 2**-8 + 2**-40, 0x3F81),
+    (1 + 3 * 2**-8 - 2**-40, 0x3F81),
+    (-1 - 2**-8 - 2**-40, 0xBF81),
+    (1 + 2**-8, 0x3F80),
+    ((2 - 2**-8) * 2.0**127, 0x7F80),
+    ((2 - 2**-8 - 2**-50) * 2.0**127, 0x7F7F),
+    (1e300, 0x7F80),
+    (-np.inf, 0xFF80),
+    (2**-134, 0x0000),
+    (2**-134 + 2**-180, 0x0001),
+    (0.0, 0),
+])  # fmt: skip
+def test_float64_becomes_bfloat16_in_one_rounding(value: float, bits: int) -> None:
+    assert bfloat16_bits(np.array([value])).tolist() == [bits]
+
+
+def test_a_float64_nan_becomes_a_quiet_bfloat16_nan() -> None:
+    (bits,) = bfloat16_bits(np.array([np.nan])).tolist()
+    assert bits & 0x7FC0 == 0x7FC0
+
+
+def test_float64_values_that_float32_holds_round_as_float32_does() -> None:
+    single = np.random.default_rng(8).integers(0, 0x7F800000, 100_000, dtype=np.uint32).view(np.float32)
+    np.testing.assert_array_equal(bfloat16_bits(single.astype(np.float64)), bfloat16_bits(single))
+
+
 def test_a_band_of_a_transpose_reads_the_source_in_bounded_chunks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
