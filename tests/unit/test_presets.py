@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path, PurePath
 
+import click
 import pytest
 
 from logos import AuthorOptions, Refused, Role, Source, TensorView, make_manager, read_program
@@ -91,6 +92,20 @@ def test_the_command_writes_a_preset_without_a_checkpoint(
     assert text == preset_program(MANAGER, "qwen3-0.6b", 64, 2)
     lines = text.count("\n")
     assert capsys.readouterr().out == f"wrote {program}, {lines} lines; next: logos check {program}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "give CHECKPOINT, or --preset NAME"),
+        (["m.gguf", "--preset", "qwen3-8b"], "--preset takes neither CHECKPOINT nor --family beside it"),
+        (["--preset", "qwen3-8b", "--family", "llama"], "--preset takes neither CHECKPOINT nor --family beside it"),
+    ],
+)
+def test_a_preset_stands_alone(arguments: list[str], message: str, tmp_path: Path) -> None:
+    with pytest.raises(click.UsageError, match=message):
+        cli.main(["author", *arguments, "-o", str(tmp_path / "m.lg")], prog_name="logos", standalone_mode=False)
+    assert not (tmp_path / "m.lg").exists()
 
 
 def test_qwen30b_names_the_file_of_every_weight() -> None:
