@@ -242,3 +242,12 @@ def test_a_state_read_above_its_write_holds_the_last_steps_value(tmp_path: Path)
     values = made.noise()
     found = stepped(made, values, "float64")
     assert found["y"].tolist() == (values["s"][1:] + values["x"]).tolist()
+
+
+def test_verification_compares_what_forward_returns_in_the_dtypes_that_show_its_arithmetic() -> None:
+    greedy = f"{SHORT}Let n be argmax of z.\n"
+    assert TARGET.outputs(sambaflow_job(greedy)) == ("n", "z")
+    assert TARGET.outputs(sambaflow_job(greedy, outputs=("y", "n"))) == ("y", "n")
+    assert TARGET.outputs(sambaflow_job(SHORT)) == ("z",)
+    assert TARGET.dtypes(sambaflow_job(SHORT)) == ("float64", "float32")
+    assert TARGET.dtypes(sambaflow_job(SHORT, dtype="bfloat16")) == ("bfloat16",)

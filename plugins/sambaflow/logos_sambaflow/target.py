@@ -57,6 +57,14 @@ class SambaflowTarget:
             return Steps()
         return Steps((WeightFile(WEIGHTS, entries),))
 
+    def outputs(self, job: Job) -> tuple[str, ...]:
+        """What forward returns before the states."""
+        return Layout(job).outputs
+
+    def dtypes(self, job: Job) -> tuple[str, ...]:
+        """bfloat16 for a module that stores it; one of float32 shows its arithmetic in float64 too."""
+        return ("bfloat16",) if Layout(job).options.dtype == "bfloat16" else ("float64", "float32")
+
     def run(self, job: Job, inputs: Inputs) -> Mapping[str, NDArray[np.generic]]:
         """Runs model.py in a Python of its own. Refused: `torch-missing`, `module-failed`."""
         from logos_sambaflow.host import run_module
