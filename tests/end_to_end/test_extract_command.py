@@ -141,7 +141,7 @@ def extraction(folder: Path, form: str, columns: int = 32, name: str = "attn_v")
 def test_k_of_48_asked_for_in_q8_0_is_one_refusal(tmp_path: Path) -> None:
     assert extraction(tmp_path, "q8") == (
         "p.lg:2:1: Wo0 is asked for in Q8_0 and has K = 48 rows; a block holds 32, and 48 is no multiple of it "
-        "[not-whole-blocks]\n    Let Wo0 be a 48 by 64 tensor of Real.\n    ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+        "[not-whole-blocks]\n    Let Wo0 be a 48 by 64 tensor of Real.\n    ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
         "  next: extract Wo0 as float32, or make K a multiple of 32\n"
     )
 

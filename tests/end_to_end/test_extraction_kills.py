@@ -143,6 +143,25 @@ def test_finished_work_that_was_damaged_is_done_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("form", ["safetensors", "q8"])
+def test_a_disk_that_takes_no_more_is_one_refusal_and_nothing_is_left(
+    tmp_path: Path, model: tuple[Path, Path], form: str
+) -> None:
+    program, checkpoint = map(os.fspath, model)
+    # A limit on a file's size stands for the full disk: the system refuses the write in the same way.
+    limited = (
+        "import resource, sys\nresource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
+        "from logos.cli.main import main\nmain(sys.argv[1:])"
+    )
+    arguments = [program, "--checkpoint", checkpoint, "--weights-format", form, "--out", "out"]
+    command = [sys.executable, "-c", limited, "extract", *arguments]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    name = "out/weights.safetensors" if form == "safetensors" else "out"
+    assert done.stderr.startswith(f"{name}: cannot write the file: File too large [unwritable-file]\n  next: ")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.parametrize("form", ["safetensors", "q8"])
 def test_two_extractions_of_one_file_at_once_do_not_disturb_each_other(
     tmp_path: Path, model: tuple[Path, Path], form: str
 ) -> None:
