@@ -66,6 +66,17 @@ def test_a_leafs_value_comes_from_its_source_in_full_width(tmp_path: Path, name:
     np.testing.assert_array_equal(found, EXPECTED[name])
 
 
+def test_a_variable_named_as_the_headers_metadata_is_extracted_and_read_back(tmp_path: Path) -> None:
+    checkpoint = MemoryCheckpoint({"t": ROWS})
+    names = ("W", "__metadata__")
+    made = bind(checkpoint, *(weight(leaf(name, 3, 4), TensorView("t", None, True), checkpoint) for name in names))
+    entries = tuple(WeightEntry(name, "F32", transposed=True) for name in names)
+    (path,) = write_weight_file(made, WeightFile("weights.safetensors", entries), tmp_path)
+    assert set(load_file(path)) == {"W", "__metadata__.value"}
+    for name in names:
+        np.testing.assert_array_equal(read_weight_file(path, name, (3, 4), True), ROWS.T)
+
+
 @pytest.mark.parametrize("name", ["tok", "M"])
 def test_an_input_and_a_weight_that_nothing_supplies_have_no_value(tmp_path: Path, name: str) -> None:
     made = binding(tmp_path)

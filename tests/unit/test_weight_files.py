@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 from logos.refusal import Refused
 from logos.weights.files import find_weight_file, read_weight_file
@@ -156,3 +156,16 @@ def test_a_rewritten_file_is_read_anew(tmp_path: Path) -> None:
     assert set(read_header(path).entries) == {"W"}
     save_file({"W": VALUES, "long_name_of_another": VALUES}, path)
     assert set(read_header(path).entries) == {"W", "long_name_of_another"}
+
+
+def test_a_variable_named_as_the_headers_metadata_lies_under_a_key_of_its_own(tmp_path: Path) -> None:
+    square = np.arange(4.0).reshape(2, 2)
+    path = tmp_path / "weights.safetensors"
+    names = ("W", "__metadata__")
+    path.write_bytes(header([(name, "F64", (2, 2)) for name in names], names) + square.tobytes() * 2)
+    assert set(load_file(path)) == {"W", "__metadata__.value"}
+    for name in names:
+        assert find_weight_file(tmp_path, name) == path
+        np.testing.assert_array_equal(read_weight_file(path, name, (2, 2), True), square.T)
+    path.write_bytes(header([("W", "F64", (2, 2))], ["W"]) + square.tobytes())
+    assert find_weight_file(tmp_path, "__metadata__") is None

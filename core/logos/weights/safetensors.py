@@ -24,6 +24,12 @@ DTYPES: Mapping[str, str] = MappingProxyType(
 TRANSPOSED = "logos.transposed"
 """The metadata key that lists, separated by commas, the tensors that lie transposed to their program's shape."""
 
+METADATA = "__metadata__"
+"""The header's key of a file's metadata, which no tensor can have."""
+
+METADATA_TENSOR = f"{METADATA}.value"
+"""The key of the variable that is named as `METADATA` is. Names hold no point, so it is no other variable's."""
+
 _LONGEST_HEADER = 100_000_000
 
 
@@ -40,21 +46,31 @@ class Entry:
 
 @dataclass(frozen=True)
 class Contents:
-    """A file's header: its tensors by name, and which of them lie transposed."""
+    """A file's header: its tensors by variable, and which of them lie transposed."""
 
     entries: Mapping[str, Entry]
     transposed: frozenset[str]
 
 
+def key_of(variable: str) -> str:
+    """The key of a variable's tensor."""
+    return METADATA_TENSOR if variable == METADATA else variable
+
+
+def _variable_of(key: str) -> str:
+    return METADATA if key == METADATA_TENSOR else key
+
+
 def header(entries: Sequence[tuple[str, str, tuple[int, ...]]], transposed: Sequence[str]) -> bytes:
-    """Length and header for tensors (name, dtype, shape) that follow in this order, padded to 8 bytes with blanks."""
+    """Length and header for tensors (variable, dtype, shape) that follow in this order, padded to 8 bytes with blanks;
+    `transposed` are variables."""
     record: dict[str, object] = {}
     if transposed:
-        record["__metadata__"] = {TRANSPOSED: ",".join(transposed)}
+        record[METADATA] = {TRANSPOSED: ",".join(map(key_of, transposed))}
     start = 0
     for name, dtype, shape in entries:
         stop = start + nbytes(dtype, shape)
-        record[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [start, stop]}
+        record[key_of(name)] = {"dtype": dtype, "shape": list(shape), "data_offsets": [start, stop]}
         start = stop
     text = json.dumps(record, separators=(",", ":"), ensure_ascii=True).encode()
     text += b" " * (-len(text) % 8)
@@ -102,10 +118,10 @@ def _read(path: Path, size: int, changed: int) -> Contents:
         raise _broken(path, "its header is not JSON") from None
     if not isinstance(record, dict):
         raise _broken(path, "its header is no JSON object")
-    metadata = record.pop("__metadata__", {})
-    names = metadata.get(TRANSPOSED, "") if isinstance(metadata, dict) else ""
-    entries = {name: _entry(path, name, fields, 8 + length, size) for name, fields in record.items()}
-    return Contents(MappingProxyType(entries), frozenset(str(names).split(",")) - {""})
+    metadata = record.pop(METADATA, {})
+    keys = str(metadata.get(TRANSPOSED, "") if isinstance(metadata, dict) else "").split(",")
+    entries = {_variable_of(key): _entry(path, key, fields, 8 + length, size) for key, fields in record.items()}
+    return Contents(MappingProxyType(entries), frozenset(map(_variable_of, keys)) - {""})
 
 
 def _entry(path: Path, name: str, fields: object, base: int, size: int) -> Entry:
