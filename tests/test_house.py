@@ -28,7 +28,7 @@ LAYERS = (
     ("parse", "check", "printer", "reference", "weights", "passes", "values", "verification"),
     ("hookspecs", "discovery", "contracts", "manager", "conformance", "job", "author", "artifacts", "extraction"),
     ("toml_places", "project", "project_file", "selection", "inputs", "journal", "steps", "plan"),
-    ("ninja_file", "ninja_run", "finished", "build"),
+    ("ninja_file", "ninja_run", "finished", "build", "clean", "starting", "explanation"),
     ("cli", "entry", "__main__"),
 )
 """The core's modules from the ground up: each imports its own row and those above it in this list."""

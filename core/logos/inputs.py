@@ -19,7 +19,7 @@ from logos.stamps import RACY, Stamp, stamp
 Watch = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
 """Shows the reading of a file: from its name, a function of (bytes done, bytes in all)."""
 
-_KNOWN = "inputs.json"
+KNOWN = "inputs.json"
 _CHUNK = 4 << 20
 
 
@@ -27,7 +27,7 @@ class Inputs:
     """Digests of files, remembered in a build's private folder by stamp: each file is read once until it changes."""
 
     def __init__(self, private: Path, watch: Watch) -> None:
-        self.file, self.watch = private / _KNOWN, watch
+        self.file, self.watch = private / KNOWN, watch
         self.known: dict[str, tuple[Stamp, str]] = {}
         self.used: dict[str, tuple[Stamp, str]] = {}
         with suppress(OSError, ValueError):

@@ -33,13 +33,19 @@ class Journal:
         self.private = private
         self.stamps: dict[str, Stamp] = {}
         self.artifacts: dict[str, list[str]] = {}
-        with suppress(OSError, ValueError, AttributeError):
+        # A folder that was moved or copied says of other files what they were: it is not believed.
+        self.place = os.path.abspath(private)
+        with suppress(OSError, ValueError, KeyError, TypeError):
             record = json.loads((private / WHOLE).read_bytes())
-            if record.get("private") == os.path.abspath(private):
+            if record["private"] == self.place:
                 self.stamps, self.artifacts = dict(record["stamps"]), dict(record["artifacts"])
-        with suppress(OSError, ValueError):
-            for line in (private / LINES).read_bytes().splitlines():
-                self.stamps.update(json.loads(line))
+        lines: list[bytes] = []
+        with suppress(OSError):
+            lines = (private / LINES).read_bytes().splitlines()
+        for line in lines:
+            with suppress(ValueError, TypeError):  # a line that a kill cut short
+                place, stamps = json.loads(line)
+                self.stamps.update(stamps if place == self.place else {})
 
     def sound(self, path: Path, digest: str | None) -> bool:
         """Whether a file is as its step left it or, where the digest of what is due is known, has those bytes."""
@@ -58,7 +64,7 @@ class Journal:
         path = self.private / LINES
         try:
             with open(path, "ab") as lines:
-                lines.write(json.dumps(stamps).encode() + b"\n")
+                lines.write(b"\n" + json.dumps([self.place, stamps]).encode() + b"\n")
         except OSError as error:
             raise unwritable(path, error) from error
 
@@ -66,7 +72,7 @@ class Journal:
         """Gathers everything into one file."""
         kept = {path: stamp for path, stamp in sorted(self.stamps.items()) if os.path.lexists(path)}
         record: dict[str, Any] = {
-            "private": os.path.abspath(self.private),
+            "private": self.place,
             "stamps": kept,
             "artifacts": dict(sorted(self.artifacts.items())),
         }

@@ -30,23 +30,48 @@ def locked(private: Path, waiting: Callable[[], None]) -> Iterator[int]:
     `waiting` is called once if another build holds it. Refused: a folder that cannot be written (`unwritable-file`).
     """
     path = private / NAME
+    waits = False
+    while True:
+        descriptor = _opened(path)
+        try:
+            if not _taken(descriptor):
+                if not waits:
+                    waiting()
+                waits = True
+                _take(descriptor)
+            # `logos clean` removes the file: whoever waited for it then holds a lock that no other build sees.
+            if not _is(path, descriptor):
+                continue
+            yield descriptor
+            return
+        finally:
+            os.close(descriptor)
+
+
+def _opened(path: Path) -> int:
     try:
-        private.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
     except OSError as error:
         raise unwritable(path, error) from error
-    try:
-        _take(descriptor, waiting)
-        yield descriptor
-    finally:
-        os.close(descriptor)
 
 
-def _take(descriptor: int, waiting: Callable[[], None]) -> None:
+def _taken(descriptor: int) -> bool:
     if fcntl is None:
-        return
+        return True
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        waiting()
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        return False
+    return True
+
+
+def _take(descriptor: int) -> None:
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def _is(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except OSError:
+        return False

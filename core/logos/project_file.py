@@ -127,7 +127,7 @@ class _Reader:
         program, author = self._path(("project", "program"), table), self._author(table)
         if "name" not in table:
             self._refuse("missing-key", "[project] has no name", ("project",), 'add name = "…", the artifact\'s folder')
-        elif name is not None and not _is_name(name):
+        elif name is not None and not fits_a_folder(name):
             self._refuse(
                 "bad-value",
                 f"{name!r} cannot name a folder",
@@ -277,6 +277,7 @@ def _searched(pattern: str, folder: Path) -> Iterator[str]:
             yield from glob.glob(os.fspath(above), root_dir=folder)
 
 
-def _is_name(name: str) -> bool:
+def fits_a_folder(name: str) -> bool:
+    """Whether a project's name can be the name of its artifact's folder."""
     plain = name.isprintable() and not re.search(r"[/\\]", name) and len(os.fsencode(name)) <= 200
     return plain and name not in (".", "..") and not name.startswith(("-", ".logos"))

@@ -87,6 +87,13 @@ def select(names: Sequence[str], flags: Flags, here: Path = Path()) -> Selection
     return Selection(base, tuple(orders), tuple(files), tuple(listed))
 
 
+def default_out(here: Path = Path()) -> Path:
+    """The out folder of a build of the whole of `here`'s logos.toml, or of a program there."""
+    file = here / FILE_NAME
+    folders = {project.out for project in read_workspace(file).projects} if file.is_file() else set()
+    return (folders.pop() if len(folders) == 1 else None) or here / DEFAULT_OUT
+
+
 def _projects(names: Sequence[str], here: Path) -> tuple[list[Project], Path, list[Workspace]]:
     """The projects named, each once, the folder that takes what does not say where it goes, and what was read."""
     file = here / FILE_NAME

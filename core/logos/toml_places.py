@@ -46,12 +46,14 @@ class KeyPlace:
 
 
 def dotted(path: KeyPath) -> str:
-    """A key path as TOML would write it, quoting what is no bare key."""
-    return ".".join(part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else _quote(part) for part in path)
+    """A key path as TOML writes it, quoting what is no bare key."""
+    return ".".join(part if re.fullmatch(r"[A-Za-z0-9_-]+", part) else quoted(part) for part in path)
 
 
-def _quote(part: str) -> str:
-    inner = "".join(c if c.isprintable() else "?" for c in part.replace("\\", "\\\\").replace('"', '\\"'))
+def quoted(text: str) -> str:
+    """A text as a string of TOML."""
+    marked = text.replace("\\", "\\\\").replace('"', '\\"')
+    inner = "".join(c if c.isprintable() else f"\\U{ord(c):08X}" for c in marked)
     return f'"{inner}"'
 
 

@@ -49,3 +49,8 @@ def size(count: int) -> str:
 def amount(count: int, noun: str) -> str:
     """`1 file`, `2 files`."""
     return f"{count:,} {noun if count == 1 else noun + 's'}"
+
+
+def waiting_for(out: Path) -> str:
+    """What is said while another build holds the lock of an out folder."""
+    return f"another build is at work in {out}: waiting for it to end"

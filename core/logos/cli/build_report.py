@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from logos.cli.build_options import amount, size
+from logos.cli.build_options import amount, size, waiting_for
 from logos.cli.events import event_line
 from logos.cli.progress import progress
 
@@ -39,7 +39,7 @@ class BuildReport:
         if self.as_json:
             click.echo(event_line("waiting", folder=os.fspath(plan.out)))
         elif not self.quiet:
-            click.echo(f"another build is at work in {plan.out}: waiting for it to end", err=True)
+            click.echo(waiting_for(plan.out), err=True)
 
     def step(self, step: Progress) -> None:
         """A step has ended."""

@@ -1,0 +1,94 @@
+"""`logos deps`: what each step of a build reads and writes, for other build systems."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from logos.cli.build_options import hold_option
+from logos.cli.common import json_option, open_manager, program_options, target_options, verbose_option
+from logos.cli.events import event_line
+
+if TYPE_CHECKING:
+    from logos.plan import Unit
+    from logos.steps import Step
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[PROGRAM or MEMBER]...")
+@click.option("--target", "targets", multiple=True, metavar="NAME", help="For this target; repeatable.")
+@program_options
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="As for `logos build`.")
+@target_options
+@hold_option
+@json_option
+@verbose_option
+def command(
+    names: tuple[str, ...],
+    targets: tuple[str, ...],
+    checkpoint: Path | None,
+    weights: Path | None,
+    family: str | None,
+    out: Path | None,
+    options: dict[str, str],
+    hold: tuple[str, ...],
+    as_json: bool,
+    verbose: bool,
+) -> None:
+    """Show the steps of a build, with their commands and every file that they read and write.
+
+    Arguments and flags are those of `logos build`. Nothing is written. The commands run in any order that has a file
+    written before it is read.
+    """
+    from logos.plan import make_plan
+    from logos.selection import Flags, select
+
+    flags = Flags(tuple(dict.fromkeys(targets)), checkpoint, weights, family, out, options, hold)
+    plan = make_plan(open_manager(verbose), select(names, flags), preview=True)
+    for unit in plan.units:
+        if as_json:
+            named = {"name": unit.order.name, "target": unit.order.target, "folder": os.fspath(unit.folder)}
+            click.echo(event_line("deps", **named, steps=[_record(step, unit) for step in unit.steps]))
+        else:
+            _show(unit)
+
+
+def _show(unit: Unit) -> None:
+    click.echo(f"{unit.order.title} → {unit.folder}")
+    for step in unit.steps:
+        click.echo(f"  {step.title}")
+        for mark, paths in (("←", _read(step)), ("→", step.outputs)):
+            for path in paths:
+                click.echo(f"    {mark} {os.path.relpath(path)}")
+        click.echo(f"    {_command(step, unit)}")
+
+
+def _record(step: Step, unit: Unit) -> dict[str, object]:
+    return {
+        "step": step.title,
+        "command": _command(step, unit),
+        "inputs": list(map(os.fspath, _read(step))),
+        "outputs": list(map(os.fspath, step.outputs)),
+    }
+
+
+def _read(step: Step) -> tuple[Path, ...]:
+    return tuple(dict.fromkeys((*step.inputs, *step.after)))
+
+
+def _command(step: Step, unit: Unit) -> str:
+    """The line for a shell: of LOGOS's own command, or of a target's rule with its variables filled in."""
+    if step.record is not None:
+        return shlex.join(["logos", step.rule, *step.arguments])
+    (rule,) = [rule for rule in unit.rules if rule.name == step.rule]
+    values = {
+        **step.variables,
+        "in": shlex.join(map(os.fspath, step.inputs)),
+        "out": shlex.join(map(os.fspath, step.outputs)),
+    }
+    return re.sub(r"\$(?:(\$)|\{(\w+)\}|(\w+))", lambda m: m[1] or values.get(m[2] or m[3], ""), rule.command)
