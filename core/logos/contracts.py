@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from typing import Any
 
 from logos.discovery import said
-from logos.hookspecs import API, Target
+from logos.hookspecs import API, Job, Target
 from logos.op import Op, TypeRule
+from logos.refusal import Refused, refuse
+from logos.source import Spot
+
+DTYPES = ("float64", "float32", "bfloat16")
+"""The dtypes that an artifact is verified in."""
+
+_ASKED = ("refusals", "emit", "steps", "outputs", "dtypes", "run")
 
 
 def fault(offered: Any, kind: type[Any]) -> str | None:
@@ -44,7 +51,29 @@ def _target_fault(target: Target) -> str | None:
         names = getattr(target, attribute)
         if isinstance(names, str) or not isinstance(names, Collection) or not all(isinstance(n, str) for n in names):
             return f"`{attribute}` of its target {target.name} is {names!r}, not names"
+    for method in _ASKED:
+        if not callable(getattr(target, method)):
+            return f"`{method}` of its target {target.name} is {getattr(target, method)!r}, not a method"
     return None
+
+
+def compared_of(target: Target, job: Job) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """A target's `outputs` and `dtypes` of a job. Refused: ones that are not what the contract says
+    (`broken-target`)."""
+    outputs, dtypes = target.outputs(job), target.dtypes(job)
+    if not _are_of(outputs, job.graph.newest()):
+        raise _broken(target, f"`outputs` gave {outputs!r}, not names of the program's variables")
+    if not dtypes or not _are_of(dtypes, DTYPES):
+        raise _broken(target, f"`dtypes` gave {dtypes!r}, not some of {', '.join(DTYPES)}")
+    return outputs, dtypes
+
+
+def _are_of(names: object, known: Container[str]) -> bool:
+    return isinstance(names, tuple) and all(isinstance(name, str) and name in known for name in names)
+
+
+def _broken(target: Target, what: str) -> Refused:
+    return refuse("broken-target", f"its {what}", Spot(f"target {target.name}"), "tell its authors")
 
 
 def _op_fault(op: Op) -> str | None:

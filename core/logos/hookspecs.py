@@ -36,14 +36,16 @@ hookimpl = pluggy.HookimplMarker("logos")
 
 @dataclass(frozen=True)
 class Job:
-    """One program for one target: what `refusals`, `emit`, `steps` and `run` are asked about.
+    """One program for one target: what a target is asked about.
 
-    `options` is an instance of the target's `options` dataclass, filled from logos.toml and `-D`.
+    options  an instance of the target's `options` dataclass, filled from logos.toml and `-D`
+    hold     the fusion steps, of those that the target names in `fuses`, that are not to act (`--hold`)
     """
 
     graph: Graph
     binding: Binding
     options: Any
+    hold: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +192,15 @@ class Target(Protocol):
 
     def steps(self, job: Job) -> Steps:
         """What the build does after emission."""
+        ...
+
+    def outputs(self, job: Job) -> tuple[str, ...]:
+        """The variables that the artifact returns, states left out: `logos verify` compares their newest values, with
+        the operand of an argmax among them and the states. Empty: the program's output."""
+        ...
+
+    def dtypes(self, job: Job) -> tuple[str, ...]:
+        """The dtypes that `logos verify` runs the artifact in, of float64, float32 and bfloat16; at least one."""
         ...
 
     def run(self, job: Job, inputs: Inputs) -> Mapping[str, NDArray[np.generic]]:

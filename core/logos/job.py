@@ -35,7 +35,8 @@ def _override_place(name: str) -> Place:
 @dataclass(frozen=True)
 class Request:
     """What was asked for. Paths are as given; `options` are from logos.toml or, as text, from `-D`; the places say
-    where an option and a `[weights]` key were written. `name` is what messages and artifacts call the program."""
+    where an option and a `[weights]` key were written; `hold` is the fusion steps that are not to act. `name` is what
+    messages and artifacts call the program."""
 
     program: Path
     checkpoint: Path | None = None
@@ -47,6 +48,7 @@ class Request:
     override_place: Callable[[str], Place] = _override_place
     name: str | None = None
     source: Source | None = None
+    hold: tuple[str, ...] = ()
 
 
 def load_graph(manager: Manager, request: Request) -> Graph:
@@ -107,7 +109,7 @@ def make_job(
         refusals += refused.refusals
     if binding is None or options is None:
         raise Refused(refusals)
-    job = Job(graph, binding, options)
+    job = Job(graph, binding, options, request.hold)
     refusals += target.refusals(job)
     if refusals:
         raise Refused(refusals)

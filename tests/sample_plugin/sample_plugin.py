@@ -44,6 +44,12 @@ class Abacus:
     def steps(self, job: Job) -> Steps:
         return Steps()
 
+    def outputs(self, job: Job) -> tuple[str, ...]:
+        return (job.graph.output.name,)
+
+    def dtypes(self, job: Job) -> tuple[str, ...]:
+        return ("float64",)
+
     def run(self, job: Job, inputs: Inputs) -> Mapping[str, Any]:
         record = run_steps(Machine(job.graph, inputs.arrays), inputs.taps, inputs.tokens)
         return {name: record.stacked(name) for name in inputs.taps}

@@ -86,6 +86,12 @@ class ToyTarget:
         }
         return Steps(files, (copy, fail, slow, say), edges.get(options.tool, ()))
 
+    def outputs(self, job: Job) -> tuple[str, ...]:
+        return ()
+
+    def dtypes(self, job: Job) -> tuple[str, ...]:
+        return ("float32",)
+
     def run(self, job: Job, inputs: Inputs) -> Mapping[str, Any]:
         raise refuse("toy-run", "the toy runs nothing", Spot("toy"), "run the program on the reference machine")
 

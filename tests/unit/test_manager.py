@@ -45,7 +45,7 @@ def target(name: str = "board", **more: Any) -> SimpleNamespace:
     usual = {
         "name": name, "api": API, "spells": frozenset({"plus"}), "fuses": (), "stores": ("float32",),
         "options": Options, "refusals": lambda job: (), "emit": lambda job: (), "steps": lambda job: None,
-        "run": lambda job, inputs: {},
+        "outputs": lambda job: (), "dtypes": lambda job: ("float32",), "run": lambda job, inputs: {},
     }  # fmt: skip
     return SimpleNamespace(**{**usual, **more})
 
@@ -193,14 +193,16 @@ def generator() -> Any:
         ("logos_targets", generator, "logos_targets() returned a generator, not a list"),
         ("logos_targets", raising(SystemExit()), "logos_targets() raised SystemExit"),
         ("logos_targets", raising(KeyError("spells")), "logos_targets() raised KeyError: 'spells'"),
-        ("logos_targets", lambda: ["board"], "logos_targets(): a str is no Target: it has no api, emit, fuses, name, "
-         "options, refusals, run, spells, steps, stores"),
+        ("logos_targets", lambda: ["board"], "logos_targets(): a str is no Target: it has no api, dtypes, emit, "
+         "fuses, name, options, outputs, refusals, run, spells, steps, stores"),
         ("logos_targets", lambda: [type("Board", (), vars(target()))],
          "logos_targets(): a type is no Target: it is a class, not an object"),
         ("logos_targets", lambda: [Lazy()], "logos_targets(): a Lazy raised OSError: no driver when it was looked at"),
         ("logos_targets", lambda: [target(name=3)], "logos_targets(): the name of a SimpleNamespace is 3, not a text"),
         ("logos_targets", lambda: [target(spells="plus")],
          "logos_targets(): `spells` of its target board is 'plus', not names"),
+        ("logos_targets", lambda: [target(dtypes=("float32",))],
+         "logos_targets(): `dtypes` of its target board is ('float32',), not a method"),
         ("logos_targets", lambda: [target(options=dict)],
          "logos_targets(): the options of its target board are no dataclass"),
         ("logos_targets", lambda: [target(api=API + 1)],

@@ -31,11 +31,11 @@ Let next be argmax of logits.
 
 @dataclass(frozen=True)
 class Bend:
-    """How the bent target errs: what it adds to `logits`, the tap it leaves out."""
+    """How the bent target errs: what it adds to `logits`, the tap it leaves out; and what it says of itself."""
 
     bend: float = 0.0
     leave_out: str = ""
-    dtype: str = "float32"
+    dtypes: tuple[str, ...] = ("float64", "float32")
     outputs: tuple[str, ...] = ()
 
 
@@ -54,6 +54,14 @@ class Bent:
     def steps(self, job: Job) -> Steps:
         stored = [bound.name for bound in job.binding.leaves if bound.role in (Role.WEIGHT, Role.CONSTANT)]
         return Steps((WeightFile("weights.safetensors", tuple(WeightEntry(name, "F32") for name in stored)),))
+
+    def outputs(self, job: Job) -> tuple[str, ...]:
+        outputs: tuple[str, ...] = job.options.outputs
+        return outputs
+
+    def dtypes(self, job: Job) -> tuple[str, ...]:
+        dtypes: tuple[str, ...] = job.options.dtypes
+        return dtypes
 
     def run(self, job: Job, inputs: Inputs) -> Mapping[str, Any]:
         self.seen = inputs
@@ -139,8 +147,8 @@ def test_values_that_are_no_numbers_are_infinitely_far(verify: Verify) -> None:
     assert records(ran)["float32", "K"]["holds"] is True
 
 
-def test_a_bfloat16_build_is_compared_in_bfloat16_alone(verify: Verify, bent: Bent) -> None:
-    ran = verify("--tokens", "1", "-D", "dtype=bfloat16", "-D", "bend=0.1", "--json")
+def test_the_dtypes_that_the_target_names_are_those_compared(verify: Verify, bent: Bent) -> None:
+    ran = verify("--tokens", "1", "-D", "dtypes=bfloat16", "-D", "bend=0.1", "--json")
     assert (ran.code, bent.seen.dtype) == (0, "bfloat16")
     assert [key for key in records(ran) if key[0] != "bfloat16"] == []
 
@@ -148,6 +156,20 @@ def test_a_bfloat16_build_is_compared_in_bfloat16_alone(verify: Verify, bent: Be
 def test_the_targets_outputs_are_compared(verify: Verify) -> None:
     ran = verify("--tokens", "1", "-D", "outputs=x", "--json")
     assert list(records(ran)) == [(dtype, name) for dtype in ("float64", "float32") for name in ("x", "K")]
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("outputs=x,q", "`outputs` gave ('x', 'q'), not names of the program's variables"),
+        ("dtypes=float16", "`dtypes` gave ('float16',), not some of float64, float32, bfloat16"),
+        ("dtypes=", "`dtypes` gave (), not some of float64, float32, bfloat16"),
+    ],
+)
+def test_a_target_that_says_what_the_contract_does_not_know_is_refused(verify: Verify, option: str, said: str) -> None:
+    ran = verify("--tokens", "1", "-D", option)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == f"target bent: its {said} [broken-target]\n  next: tell its authors\n"
 
 
 def test_a_tap_that_is_left_out_is_no_agreement(verify: Verify) -> None:

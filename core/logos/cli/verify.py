@@ -64,6 +64,7 @@ def command(
     What has no value is filled with noise, the same on both sides; without --tokens so are the states, since a delta
     rule or a convolution that starts at zero would show nothing. Exits with 4 where a variable lies beyond its bound.
     """
+    from logos.contracts import compared_of
     from logos.job import Request, make_job
     from logos.reference import Machine, fed_by_tokens, run_steps
     from logos.values import run_values
@@ -78,7 +79,8 @@ def command(
     if not tokens:
         arrays = {**{leaf.name: fill(graph, leaf, "noise") for leaf in graph.states if not leaf.fills}, **arrays}
     values = run_values(job.binding, arrays, "noise", fed)
-    taps = compared(graph, getattr(job.options, "outputs", ()))
+    outputs, dtypes = compared_of(target, job)
+    taps = compared(graph, outputs)
     with progress("reference machine", quiet) as update:
         record = run_steps(Machine(graph, values), taps, tokens, progress=update)
     reference = {name: record.stacked(name) for name in taps}
@@ -87,7 +89,7 @@ def command(
         artifact = Path(scratch)
         if against is None:
             write_artifact(target, job, _loose(job.binding, values, given), artifact, quiet)
-        for kind in (dtype,) if dtype else _dtypes(job):
+        for kind in (dtype,) if dtype else dtypes:
             if against is not None:
                 found = _arrays_in(against, reference)
             else:
@@ -100,12 +102,6 @@ def command(
         failed = f"{beyond} of {count} comparisons lie beyond their bounds"
         click.echo(failed if beyond else f"all {count} comparisons hold")
     return BEYOND_BOUND if beyond else DONE
-
-
-def _dtypes(job: Job) -> tuple[str, ...]:
-    """A bfloat16 build is compared in bfloat16; one whose weights are stored exactly in float64 and float32."""
-    stored = getattr(job.options, "dtype", "float32")
-    return ("bfloat16",) if stored == "bfloat16" else ("float64", "float32")
 
 
 def write_artifact(
