@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import PurePath
 
 from logos import Node, Operand, Value
 from logos_sambaflow.layout import PARAMETERS, Layout
@@ -62,10 +61,8 @@ class _Writer:
         node, layout = self.node, self.layout
         arguments = self._arguments()
         made = ", ".join(layout.names[value.name] for value in node.results)
-        # A file's name may hold a line break, which would end the comment.
-        file = "".join(c if c.isprintable() else "?" for c in PurePath(layout.graph.source.name).name)
         variable = node.results[0].name
-        comment = f"        # {node.index} {variable}: {node.op.name}, {file}:{node.line}"
+        comment = f"        # {node.index} {variable}: {node.op.name}, {layout.file}:{node.line}"
         lines = (comment, *folded(f"{made} = {self.helper.name}(", arguments, ")", indent=8))
         operators = operators_of(self.helper.name, layout.options.operators)
         if self.casts and "cast" not in operators:

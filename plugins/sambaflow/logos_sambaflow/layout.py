@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import PurePath
 
 from logos import Binding, Graph, Job, Leaf, Node, Role, Value
 from logos_sambaflow.names import fresh, python_names, reserved
@@ -37,6 +38,11 @@ class Layout:
         options = self.job.options
         assert isinstance(options, Options)
         return options
+
+    @cached_property
+    def file(self) -> str:
+        """The name of the program's file, for comments: it may hold a line break, which would end one."""
+        return "".join(c if c.isprintable() else "?" for c in PurePath(self.graph.source.name).name)
 
     @cached_property
     def names(self) -> Mapping[str, str]:

@@ -17,6 +17,9 @@ SCHEMA = "logos.sambaflow.manifest"
 VERSION = 1
 """Raised when a field changes its meaning or goes; a new field leaves it."""
 
+# Made once: json.dumps makes an encoder for every call that asks for something special.
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
 
 def manifest_text(layout: Layout, written: Iterable[Statement], stored: Collection[str]) -> str:
     """manifest.json of the program's statements; `stored` are the variables that weights.safetensors holds."""
@@ -42,10 +45,10 @@ def _json(record: dict[str, Any]) -> str:
     fields = []
     for key, value in record.items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
-            text = "[\n" + ",\n".join(f"  {json.dumps(entry, ensure_ascii=False)}" for entry in value) + "\n ]"
+            text = "[\n" + ",\n".join(f"  {_encode(entry)}" for entry in value) + "\n ]"
         else:
-            text = json.dumps(value, ensure_ascii=False)
-        fields.append(f" {json.dumps(key)}: {text}")
+            text = _encode(value)
+        fields.append(f" {_encode(key)}: {text}")
     return "{\n" + ",\n".join(fields) + "\n}\n"
 
 
