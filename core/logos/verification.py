@@ -16,8 +16,9 @@ BOUNDS: Mapping[str, tuple[float, float]] = {
     "float64": (1e-9, 1e-9),
     "float32": (1e-4, 1e-4),
     "bfloat16": (2e-2, 2e-1),
+    "integer": (0.0, 0.0),
 }
-"""For each dtype, the bound for a program of one op and over a model."""
+"""For each dtype, the bound for a program of one op and over a model; arrays of integers agree exactly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +63,12 @@ def bound_of(graph: Graph, dtype: str) -> float:
 
 def difference(reference: NDArray[Any], found: NDArray[Any]) -> float:
     """The largest absolute difference over all elements divided by the largest absolute reference value; a reference
-    of all 0 admits only 0. A NaN or an infinity agrees with itself alone and is infinitely far from all else."""
+    of all 0 admits only 0. An infinity agrees with itself alone and is infinitely far from all else. A NaN agrees with
+    nothing, itself included: what computes nothing else would pass for right."""
     a, b = reference.astype(np.float64), found.astype(np.float64)
-    if a.shape != b.shape:
+    if a.shape != b.shape or np.isnan(a).any() or np.isnan(b).any():
         return INFINITE
-    apart = ~((a == b) | (np.isnan(a) & np.isnan(b)))
+    apart = a != b
     if not apart.any():
         return 0.0
     if not (np.isfinite(a[apart]).all() and np.isfinite(b[apart]).all()):
@@ -74,6 +76,19 @@ def difference(reference: NDArray[Any], found: NDArray[Any]) -> float:
     with np.errstate(over="ignore"):
         distance, largest = np.max(np.abs(a[apart] - b[apart])), np.max(np.abs(a[np.isfinite(a)]))
         return float(distance / largest) if largest else INFINITE
+
+
+def dtype_of(graph: Graph, name: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+    """The dtype that an array made elsewhere is held to: its own, and for an argmax that of its operand, where there
+    is one. Raises KeyError for a type of reals without a bound."""
+    node = graph.producer(graph.newest()[name])
+    if node is not None and node.op.name == "argmax":
+        name = node.inputs[0].name if node.inputs[0].name in arrays else name
+    array = arrays[name]
+    return "integer" if array.dtype.kind in "iu" else _DTYPES[array.dtype.newbyteorder("=")]
+
+
+_DTYPES = {np.dtype(np.float64): "float64", np.dtype(np.float32): "float32"}
 
 
 def judge(

@@ -375,10 +375,11 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no device that is always full")
-def test_output_that_cannot_be_written_is_refused(logos: Logos) -> None:
+@pytest.mark.parametrize("arguments", [["ops"], ["ops", "--json"], ["run", "p.lg", "--fill", "zero"]])
+def test_output_that_cannot_be_written_is_said_once(logos: Logos, arguments: list[str]) -> None:
     with open("/dev/full", "wb") as full:
-        ran = subprocess.run(command("ops"), stdout=full, stderr=subprocess.PIPE, check=False)
-    assert ran.returncode == 1
+        ran = subprocess.run(command(*arguments), stdout=full, stderr=subprocess.PIPE, check=False)
+    assert ran.returncode == 3
     assert ran.stderr.decode() == (
         "cannot write the output: No space left on device [unwritable-output]\n"
         "  next: free space, or send the output elsewhere\n"

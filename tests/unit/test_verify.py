@@ -143,7 +143,7 @@ def test_what_lies_beyond_its_bound_ends_with_4(verify: Verify) -> None:
 def test_values_that_are_no_numbers_are_infinitely_far(verify: Verify) -> None:
     ran = verify("--tokens", "1", "-D", "bend=nan", "--json")
     assert ran.code == 4
-    assert records(ran)["float32", "logits"]["difference"] is None
+    assert records(ran)["float32", "logits"]["difference"] == "inf"
     assert records(ran)["float32", "K"]["holds"] is True
 
 
@@ -206,17 +206,60 @@ def test_arrays_made_elsewhere_are_compared(verify: Verify, tmp_path: Path) -> N
     assert verify(*noise, "--get", "logits,next", "--npy", "made", command="run").code == 0
     ran = verify("--tokens", "1,3,2", "--against", "made", "--json")
     assert ran.code == 0
-    assert list(records(ran)) == [(d, name) for d in ("float64", "float32") for name in ("next", "logits")]
+    assert list(records(ran)) == [("float64", "next"), ("float64", "logits")]
     logits = np.load("made/logits.npy")
     np.save("made/logits.npy", logits * (1 + 1e-6))
     assert verify("--tokens", "1,3,2", "--against", "made").code == 4
     np.save("made/logits.npy", logits[:2])
     assert verify("--tokens", "1,3,2", "--against", "made").code == 4
-    for array in (np.array(["a"]), logits + 1j):
+    for array in (np.array(["a"]), logits + 1j, logits.astype(np.float16)):
         np.save("made/logits.npy", array)
         ran = verify("--tokens", "1,3,2", "--against", "made")
         assert (ran.code, "[value-type]" in ran.err) == (1, True)
-    Path("made/logits.npy").write_bytes(b"\x93NUMPY")
-    assert "[bad-value]" in verify("--tokens", "1,3,2", "--against", "made").err
+    for data in (b"", b"\x93NUMPY", b"PK\x03\x04", b"\x80\x04N."):
+        Path("made/logits.npy").write_bytes(data)
+        ran = verify("--tokens", "1,3,2", "--against", "made")
+        assert (ran.code, "[bad-value]" in ran.err) == (1, True)
     ran = verify("--against", "nowhere")
     assert (ran.code, "[nothing-to-compare]" in ran.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("change", "asked", "held"),
+    [
+        (lambda logits: logits.astype(np.float32), (), ("float32", 1e-4, True)),
+        (lambda logits: logits.astype(">f4"), (), ("float32", 1e-4, True)),
+        (lambda logits: logits.astype(np.float32).astype(np.float64), (), ("float64", 1e-9, False)),
+        (lambda logits: logits.astype(np.float32).astype(np.float64), ("--dtype", "float32"), ("float32", 1e-4, True)),
+        (lambda logits: logits.astype(np.float16), ("--dtype", "bfloat16"), ("bfloat16", 0.2, True)),
+        (lambda logits: np.zeros(logits.shape, np.int32), (), ("integer", 0.0, False)),
+    ],
+)
+def test_an_array_made_elsewhere_is_held_to_its_own_dtype(
+    verify: Verify, change: Callable[[Any], Any], asked: tuple[str, ...], held: tuple[str, float, bool]
+) -> None:
+    noise = ("--tokens", "1,3,2", "--fill", "noise")
+    assert verify(*noise, "--get", "logits,next", "--npy", "made", command="run").code == 0
+    np.save("made/logits.npy", change(np.load("made/logits.npy")))
+    ran = verify("--tokens", "1,3,2", "--against", "made", *asked, "--json")
+    found = {name: (dtype, line["bound"], line["holds"]) for (dtype, name), line in records(ran).items()}
+    # The choice of an argmax is judged as the operand is that it was made from.
+    assert found == {"logits": held, "next": (held[0], 0.0, True)}
+    assert ran.code == (0 if held[2] else 4)
+
+
+def test_integers_made_elsewhere_agree_exactly_or_not(verify: Verify) -> None:
+    noise = ("--tokens", "1,3,2", "--fill", "noise")
+    assert verify(*noise, "--get", "next", "--npy", "made", command="run").code == 0
+    ran = verify("--tokens", "1,3,2", "--against", "made", "--json")
+    assert (ran.code, list(records(ran))) == (0, [("integer", "next")])
+    np.save("made/next.npy", (np.load("made/next.npy") + 1) % 4)
+    assert verify("--tokens", "1,3,2", "--against", "made").code == 4
+
+
+def test_what_is_not_a_number_on_both_sides_does_not_hold(verify: Verify, tmp_path: Path) -> None:
+    program = "Let x be a 1 by 3 tensor of Real.\nLet y be silu of x.\n"
+    (tmp_path / "p.lg").write_text(program, encoding="utf-8")
+    ran = verify("--set", "x=[[1, NaN, 2]]", "--json")
+    assert ran.code == 4
+    assert {(line["difference"], line["holds"]) for line in records(ran).values()} == {("inf", False)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from logos.cli.common import json_option, open_manager, verbose_option
+from logos.cli.events import json_text
 
 if TYPE_CHECKING:
     from logos.manager import Manager
@@ -39,7 +39,7 @@ def command(checkpoint: Path, as_json: bool, verbose: bool) -> None:
     opened = open_checkpoint(manager, checkpoint)
     takers, refusals = _takers(manager, opened)
     if as_json:
-        click.echo(json.dumps(_record(opened, takers, refusals), ensure_ascii=False))
+        click.echo(json_text(_record(opened, takers, refusals)))
     else:
         for line in _lines(opened, takers, refusals):
             click.echo(line)
@@ -108,13 +108,11 @@ def _record(checkpoint: Checkpoint, takers: Takers, refusals: tuple[Refusal, ...
 
 
 def _plain(value: object) -> Any:
-    """A value of the metadata for JSON: long arrays and texts as their length, numbers that JSON lacks as text."""
+    """A value of the metadata for JSON: long arrays and texts as their length."""
     if isinstance(value, str):
         return {"characters": len(value)} if len(value) > _LONG_TEXT else value
     if isinstance(value, Sequence):
         return {"items": len(value)} if len(value) > _LONG else [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
     return value
 
 

@@ -100,7 +100,7 @@ def _output_fault(error: OSError) -> int:
         return DONE  # the reader has gone, as in `logos … | head`
     what = f"cannot write the output: {error.strerror}"
     show(refuse("unwritable-output", what, None, "free space, or send the output elsewhere"))
-    return REFUSED
+    return TOOL_FAILED
 
 
 def _run(arguments: list[str]) -> int:

@@ -20,6 +20,7 @@ from logos.cli.common import (
     tokens_option,
     verbose_option,
 )
+from logos.cli.events import json_text
 from logos.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ def _print(graph: Graph, record: Record, wanted: Sequence[str], generated: bool,
         result: dict[str, Any] = {name: record.arrays[name][-1].tolist() for name in wanted}
         if generated:
             result = {"generated": record.generated, **result}
-        click.echo(json.dumps(result))
+        click.echo(json_text(result))
         return
     for shown in graph.shows:
         array = record.last[shown.value]

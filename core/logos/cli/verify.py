@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,12 +20,14 @@ from logos.cli.common import (
     tokens_option,
     verbose_option,
 )
+from logos.cli.events import json_text
 from logos.cli.main import BEYOND_BOUND, DONE
 from logos.cli.progress import progress
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from logos.graph import Graph
     from logos.hookspecs import Job, Target
     from logos.verification import Verdict
     from logos.weights.binding import Binding
@@ -38,7 +39,11 @@ if TYPE_CHECKING:
 @program_options
 @set_option
 @tokens_option
-@click.option("--dtype", type=click.Choice(["float64", "float32", "bfloat16"]), help="Compare in this dtype alone.")
+@click.option(
+    "--dtype",
+    type=click.Choice(["float64", "float32", "bfloat16"]),
+    help="Compare in this dtype alone; with --against, hold every array to its bound.",
+)
 @target_options
 @click.option("--against", type=click.Path(path_type=Path), metavar="DIR", help="Compare DIR's NAME.npy instead.")
 @json_option
@@ -87,13 +92,13 @@ def command(
     beyond = count = 0
     with tempfile.TemporaryDirectory(prefix="logos-verify-") as scratch:
         artifact = Path(scratch)
-        if against is None:
+        if against is not None:
+            runs = _made_elsewhere(graph, against, reference, dtype)
+        else:
             write_artifact(target, job, _loose(job.binding, values, given), artifact, quiet)
-        for kind in (dtype,) if dtype else dtypes:
-            if against is not None:
-                found = _arrays_in(against, reference)
-            else:
-                found = _run(target, job, values, artifact, tokens, taps, kind)
+            kinds = (dtype,) if dtype else dtypes
+            runs = ((kind, _run(target, job, values, artifact, tokens, taps, kind)) for kind in kinds)
+        for kind, found in runs:
             verdicts = judge(graph, kind, reference, found)
             _print(verdicts, target.name, kind, as_json)
             beyond += sum(not verdict.holds for verdict in verdicts)
@@ -156,6 +161,25 @@ def _run(
     return {name: found[name] for name in taps}  # a tap that the target leaves out must not pass for one that holds
 
 
+def _made_elsewhere(
+    graph: Graph, folder: Path, reference: Mapping[str, NDArray[Any]], dtype: str | None
+) -> Iterator[tuple[str, Mapping[str, NDArray[Any]]]]:
+    """Each array of a folder with the dtype that it is held to: its own, unless one was asked for."""
+    from logos.refusal import refuse
+    from logos.source import Spot
+    from logos.verification import dtype_of
+
+    arrays = _arrays_in(folder, reference)
+    for name, array in arrays.items():
+        try:
+            kind = dtype or dtype_of(graph, name, arrays)
+        except KeyError as odd:
+            what = f"no bound is known for {odd.args[0]}"
+            next_ = "say with --dtype which bound it is held to, or write float64 or float32"
+            raise refuse("value-type", what, Spot(str(folder / f"{name}.npy")), next_) from None
+        yield kind, {name: array}
+
+
 def _arrays_in(folder: Path, reference: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
     """NAME.npy of a folder, in the reference's shapes; at least one must be there."""
     from logos.refusal import refuse
@@ -180,10 +204,9 @@ def _arrays_in(folder: Path, reference: Mapping[str, NDArray[Any]]) -> Mapping[s
 def _print(verdicts: Sequence[Verdict], target: str, dtype: str, as_json: bool) -> None:
     for verdict in verdicts:
         if as_json:
-            far = None if verdict.difference == float("inf") else verdict.difference
-            record = {"target": target, "dtype": dtype, "variable": verdict.variable, "difference": far}
+            record = {"target": target, "dtype": dtype, "variable": verdict.variable, "difference": verdict.difference}
             rest = {"bound": verdict.bound, "ties": verdict.ties, "holds": verdict.holds}
-            click.echo(json.dumps({**record, **rest}))
+            click.echo(json_text({**record, **rest}))
             continue
         mark = "ok" if verdict.holds else "BEYOND ITS BOUND"
         ties = f" ({verdict.ties} ties)" if verdict.ties else ""
