@@ -125,29 +125,26 @@ def run_steps(
     names: Sequence[str],
     tokens: Sequence[int] = (),
     generate: int = 0,
-    steps: int = 1,
     progress: Callable[[int, int], None] | None = None,
     goes_on: Callable[[int], bool] | None = None,
 ) -> Record:
     """Runs a program.
 
     With tokens: what `fed_by_tokens` names is fed, T + generate − 1 steps are made (T without generate), and each
-    output after the last given token is an id, fed to the next step. Without: `steps` steps, `pos` fed with the step's
-    number where the program has such an input and no value was given for it. `names` are recorded at every step.
-    `goes_on` is asked with each generated id; at False the run ends there.
+    output after the last given token is an id, fed to the next step. Without: one step on
+    the machine's values. `names` are recorded at every step. `goes_on` is asked with each generated id; at False the
+    run ends there.
     """
     graph = machine.graph
     if generate:
         _check_generates(graph)
     record = Record({name: [] for name in names})
     newest, fed = graph.newest(), list(tokens)
-    total = len(tokens) + max(generate - 1, 0) if tokens else steps
-    counts = any(leaf.name == "pos" and _takes_a_number(leaf) for leaf in graph.leaves)
+    total = len(tokens) + max(generate - 1, 0) if tokens else 1
+    taken = fed_by_tokens(graph) if tokens else ()
     for step in range(total):
-        inputs = {} if not tokens else {"tok": _scalar(fed[step])}
-        if counts and (tokens or "pos" not in machine.values):
-            inputs["pos"] = _scalar(step)
-        record.last = machine.step(inputs)
+        numbers = {"tok": fed[step], "pos": step} if tokens else {}
+        record.last = machine.step({name: _scalar(numbers[name]) for name in taken})
         for name in names:
             record.arrays[name].append(record.last[newest[name]])
         if progress is not None:

@@ -102,8 +102,29 @@ def test_npy_holds_every_step(logos: Logos) -> None:
         "x.npy": (2, 4), "next.npy": (2, 1), "seen.npy": (2, 8, 4)
     }  # fmt: skip
     assert np.load("made/npy/next.npy").tolist() == [[1], [3]]
-    ran = logos("run", "p.lg", "--fill", "zero", "--npy", "other")
-    assert (ran.code, "--npy writes what --get names" in ran.err, Path("other").exists()) == (2, True, False)
+
+
+def test_without_names_the_output_is_written_and_printed_where_nothing_else_is(logos: Logos) -> None:
+    ran = logos("run", "p.lg", "--tokens", "0,2", "--npy", "other")
+    assert (ran.code, ran.out.splitlines()[-1], ran.err) == (0, "next = [[3]]", "")
+    assert np.load("other/next.npy").tolist() == [[1], [3]]
+    assert [path.name for path in Path("other").iterdir()] == ["next.npy"]
+    write("Let x be a 1 by 2 tensor of Real.\nLet y be x plus x.\nLet z be y plus x.\n")
+    assert logos("run", "q.lg", "--set", "x=[1, 2]").out == "z = [[3.0, 6.0]]\n"
+    assert logos("run", "q.lg", "--set", "x=[1, 2]", "--json").out == '{"z": [[3.0, 6.0]]}\n'
+    assert logos("run", "q.lg", "--set", "x=[1, 2]", "--get", "y").out == "y = [[2.0, 4.0]]\n"
+    assert logos("run", "p.lg", "--fill", "zero", "--json").out == '{"next": [[1]]}\n'
+    assert logos("run", "p.lg", "--tokens", "0", "--generate", "2", "--json").out == '{"generated": [1, 2]}\n'
+    shown = ["item 2 of logits = 1.0", "row 0 of seen = [[0.0, 1.0, 0.0, 0.0]]", "next = [[1]]"]
+    assert logos("run", "p.lg", "--fill", "zero").out.splitlines() == shown
+
+
+def test_json_has_strings_for_what_it_has_no_numbers_for(logos: Logos) -> None:
+    write("Let x be a 1 by 4 tensor of Real.\nLet y be x hadamard x.\n")
+    values = "x=[1e300, 2, NaN, -Infinity]"
+    ran = logos("run", "q.lg", "--set", values, "--get", "x,y", "--json")
+    said = json.loads(ran.out, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    assert said == {"x": [[1e300, 2.0, "nan", "-inf"]], "y": [["inf", 4.0, "nan", "inf"]]}
 
 
 @pytest.mark.parametrize(

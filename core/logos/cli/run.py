@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 @fill_option
 @tokens_option
 @click.option("--generate", type=click.IntRange(min=0), default=0, metavar="N", help="Go on for N generated ids.")
-@click.option("--get", "get", metavar="NAME,…", help="Print these variables of the last step.")
-@click.option("--npy", type=click.Path(path_type=Path), metavar="DIR", help="Write NAME.npy of --get over all steps.")
+@click.option("--get", "get", metavar="NAME,…", help="Print these variables of the last step [the output, where nothing else is printed].")
+@click.option("--npy", type=click.Path(path_type=Path), metavar="DIR", help="Write NAME.npy of --get [the output] over all steps.")
 @click.option("--engine", type=click.Choice(["reference"]), default="reference", show_default=True)
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
@@ -60,13 +60,11 @@ def command(
 ) -> None:
     """Run PROGRAM for one step or, with --tokens, once for each token.
 
-    Prints what `Show` and --get name, as of the last step, and with --generate a line of the generated ids.
+    Prints what `Show` and --get name, as of the last step, and with --generate a line of the generated ids; the
+    program's output where that is nothing.
     """
     if generate and not tokens:
         raise click.UsageError("--generate goes on after --tokens; give the prompt's ids with --tokens")
-    wanted = names(get)
-    if npy is not None and not wanted:
-        raise click.UsageError("--npy writes what --get names; name variables with --get")
     from logos.job import Request, bind_request, load_graph
     from logos.reference import Machine, fed_by_tokens, run_steps
     from logos.values import run_values
@@ -74,6 +72,9 @@ def command(
     manager = open_manager(verbose)
     request = Request(program, checkpoint, weights, family)
     graph = load_graph(manager, request)
+    wanted = names(get)
+    if not wanted and (npy is not None or not (generate or (graph.shows and not as_json))):
+        wanted = (graph.output.name,)
     known_names(graph, wanted)
     fed = fed_by_tokens(graph, given) if tokens else ()
     arrays = given_arrays(graph, given)
