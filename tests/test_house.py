@@ -25,7 +25,7 @@ LAYERS = (
     ("source", "refusal", "near", "late", "atomic", "stamps", "lock"),
     ("op", "shapes"),
     ("ops", "grammar", "sentences", "misread", "graph"),
-    ("parse", "check", "printer", "reference", "weights", "passes", "values", "verification"),
+    ("parse", "check", "printer", "memory", "reference", "weights", "passes", "values", "verification"),
     ("hookspecs", "discovery", "contracts", "manager", "conformance", "job", "author", "artifacts", "extraction"),
     ("toml_places", "project", "project_file", "selection", "inputs", "journal", "steps", "plan"),
     ("ninja_file", "ninja_run", "finished", "build", "clean", "starting", "explanation"),

@@ -89,22 +89,21 @@ def family_of(manager: Manager, checkpoint: Checkpoint) -> str | None:
 
 
 def make_job(
-    manager: Manager, request: Request, target_name: str, graph: Graph | None = None
+    manager: Manager, request: Request, target_name: str, binding: Binding | None = None
 ) -> tuple[Target, Job]:
-    """The target and its job; `graph` is the request's program where it was read already. Raises `Refused` with
-    everything that the program, the weights, the options and the target refuse, before anything is written.
+    """The target and its job; `binding` is the request's where it was made already. Raises `Refused` with everything
+    that the program, the weights, the options and the target refuse, before anything is written.
     """
     target = manager.target(target_name)
-    graph = graph or load_graph(manager, request)
+    graph = binding.graph if binding else load_graph(manager, request)
     refusals: list[Refusal] = list(unspelled(manager, graph, target))
     options: Any = None
-    binding: Binding | None = None
     try:
         options = target_options(target, request.options, request.option_place)
     except Refused as refused:
         refusals += refused.refusals
     try:
-        binding = bind_request(manager, graph, request)
+        binding = binding or bind_request(manager, graph, request)
     except Refused as refused:
         refusals += refused.refusals
     if binding is None or options is None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logos.graph import Graph, Leaf, Node, Operand, Value
+from logos.memory import room_for
 from logos.refusal import refuse
 from logos.source import Spot
 
@@ -31,15 +32,16 @@ class Machine:
     def __init__(self, graph: Graph, values: Mapping[str, Array]) -> None:
         self.graph = graph
         self.values = dict(values)
-        self.states: dict[str, Array] = {
-            leaf.name: values[leaf.name] if leaf.name in values else initial(leaf.value, leaf.fills)
-            for leaf in graph.states
-        }
+        self.states: dict[str, Array] = {}
+        for leaf in graph.states:
+            with room_for(leaf.value, leaf.span):
+                given = leaf.name in values
+                self.states[leaf.name] = values[leaf.name] if given else initial(leaf.value, leaf.fills)
         self._newest = graph.newest()
 
     def step(self, inputs: Mapping[str, Array] | None = None) -> dict[Value, Array]:
         """One step: every value of the program, by version. Refused at its sentence: a row outside its table
-        (`row-outside-table`), a value without meaning (`no-value`)."""
+        (`row-outside-table`), a value without meaning (`no-value`) or without room (`too-large-for-memory`)."""
         given = {**self.values, **(inputs or {}), **self.states}
         now: dict[Value, Array] = {leaf.value: given[leaf.name] for leaf in self.graph.leaves}
         with np.errstate(all="ignore"):
@@ -59,9 +61,9 @@ def initial(value: Value, fills: Sequence[tuple[int, int | float]]) -> Array:
 
 
 def _evaluate(node: Node, now: Mapping[Value, Array]) -> dict[Value, Array]:
-    arguments = _arguments(node, now)
     try:
-        result = node.op.value(**arguments)
+        with room_for(node.results[0], node.span):
+            result = node.op.value(**_arguments(node, now))
     except ArithmeticError as error:
         what = f"{node.op.name}: {error}"
         next_ = "look at its operands: end the program above this sentence and run it with `--get`"

@@ -17,7 +17,8 @@ class Refusal:
 
     `code` is stable and kebab-case; `what` says what is wrong in the program's own words; `where` is the place
     (a span of a source with its line and carets, a key of logos.toml, a tensor in a file) or None; `next` says what
-    to do; `also` lists further places of the same fault.
+    to do; `also` lists further places of the same fault, of which the text shows the first `shown` (None: all) and
+    counts the rest.
     """
 
     code: str
@@ -25,6 +26,7 @@ class Refusal:
     where: Place | None
     next: str
     also: tuple[Place, ...] = ()
+    shown: int | None = None
 
     def __post_init__(self) -> None:
         if not _CODE.match(self.code):
@@ -34,12 +36,14 @@ class Refusal:
         """The whole message, several lines without a trailing newline; control characters show as `?`."""
         head = f"{printable(self.where.label())}: " if self.where is not None else ""
         lines = [f"{head}{self.what} [{self.code}]"]
-        for place in (self.where, *self.also):
-            if place is None:
-                continue
-            if place is not self.where:
-                lines.append(f"  also {printable(place.label())}")
+        if self.where is not None:
+            lines += [f"    {line}" for line in self.where.excerpt()]
+        for place in self.also[: self.shown]:
+            lines.append(f"  also {printable(place.label())}")
             lines += [f"    {line}" for line in place.excerpt()]
+        more = len(self.also) - len(self.also[: self.shown])
+        if more:
+            lines.append(f"  also at {more:,} more {'place' if more == 1 else 'places'}")
         lines.append(f"  next: {self.next}")
         return "\n".join(printable(line) for line in "\n".join(lines).split("\n"))
 

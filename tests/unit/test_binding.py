@@ -15,6 +15,7 @@ from logos.check import read_program
 from logos.grammar import make_grammar
 from logos.ops import OPS
 from logos.values import run_values
+from logos.weights import files
 from logos.weights.binding import bind
 from logos.weights.values import leaf_array
 
@@ -178,9 +179,41 @@ def test_a_run_names_everything_without_a_value_and_how_to_give_it() -> None:
     with pytest.raises(Refused) as refused:
         run_values(binding, {}, None)
     assert [refusal.what for refusal in refused.value.refusals] == [
-        "the input x has no value", "the weight W has no value", "the table R has no value", "the input q has no value"
-    ]  # fmt: skip
+        "the input x has no value", "the weight W and the table R have no value", "the input q has no value"
+    ]
     assert "--set x=VALUE" in refused.value.refusals[0].next
     assert "--checkpoint FILE or --weights DIR" in refused.value.refusals[1].next
     values = run_values(binding, {"x": np.ones((1, 3))}, "zero", fed=("q",))
     assert sorted(values) == ["R", "W", "Wf", "c", "x"]
+
+
+def test_many_weights_without_values_are_one_message_that_shows_a_few() -> None:
+    lines = [f"Let W{number} be a 1 by 1 tensor of Real." for number in range(1000)]
+    many = graph("\n".join([*lines, "Let y be W0 plus W1.", "Let R be a 1 by 1 tensor of Real."]))
+    with pytest.raises(Refused) as refused:
+        run_values(bind(many, Kin()), {}, None)
+    (refusal,) = refused.value.refusals
+    assert refusal.what == "the weights W0, W1, W2 and 997 more and the table R have no value"
+    assert [place.label() for place in refusal.also[-2:]] == ["p.lg:1000:1", "p.lg:1002:1"]
+    carets = f"    {'^' * len(lines[1])}"
+    assert refusal.text().splitlines()[3:] == [
+        "  also p.lg:2:1",
+        "    Let W1 be a 1 by 1 tensor of Real.",
+        carets,
+        "  also p.lg:3:1",
+        "    Let W2 be a 1 by 1 tensor of Real.",
+        carets,
+        "  also at 998 more places",
+        "  next: give --checkpoint FILE or --weights DIR, or fill everything without a value with --fill noise",
+    ]
+
+
+def test_a_broken_weight_file_is_one_refusal_and_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "weights.safetensors").write_bytes(b"\xff" * 20)
+    reads: list[Path] = []
+    real = files.read_header
+    monkeypatch.setattr(files, "read_header", lambda path: (reads.append(path), real(path))[1])
+    with pytest.raises(Refused) as refused:
+        bind(graph(), Kin(), None, tmp_path, {"y": "t"})
+    assert [refusal.code for refusal in refused.value.refusals] == ["unknown-variable", "broken-weight-file"]
+    assert len(reads) == 1

@@ -146,7 +146,8 @@ def test_set_takes_numbers_lists_and_files(logos: Logos) -> None:
         ("x=2", "n=-7"): "x = [[2.0, 2.0, 2.0]]\nn = [[-7], [-7], [-7]]\n",
         ("x=[1,2.5,1e3]", "n=[[1],[2],[3]]"): "x = [[1.0, 2.5, 1000.0]]\nn = [[1], [2], [3]]\n",
         ("x=@x.npy", "n=@n.npy"): "x = [[0.0, 1.0, 2.0]]\nn = [[1], [2], [3]]\n",
-        ("x=1" + "0" * 400, f"n={2**63 - 1}"): f"x = [[Infinity, Infinity, Infinity]]\nn = {[[2**63 - 1]] * 3}\n",
+        ("x=1" + "0" * 300, f"n={2**63 - 1}"): f"x = {[[1e300] * 3]}\nn = {[[2**63 - 1]] * 3}\n",
+        ("x=[1, -Infinity, NaN]", "n=0"): "x = [[1.0, -Infinity, NaN]]\nn = [[0], [0], [0]]\n",
         ("x=1", "n=0", "x=3"): "x = [[3.0, 3.0, 3.0]]\nn = [[0], [0], [0]]\n",
     }.items():
         arguments = [word for one in given for word in ("--set", one)]
@@ -171,6 +172,10 @@ def bad_files(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "code", "said"),
     [
+        ("x=1" + "0" * 400, "value-not-finite", "a value of x is too large for float64"),
+        ("x=[1,-1e400,2]", "value-not-finite", "a value of x is too large for float64"),
+        ("n=1" + "0" * 400, "int-out-of-range", "a value of n does not fit 64 bits"),
+        ("x=" + "[" * 99999, "bad-value", "is no number and no nested list"),
         ("x=[[1,2],[3]]", "value-shape", "the rows of the list are not of one length"),
         ("x=[[1,2]]", "value-shape", "x is 1 by 3 of Real; the value is 1 by 2"),
         ("x=[[[1,2,3]]]", "value-shape", "x is 1 by 3 of Real; the value is 1 by 1 by 3"),
@@ -256,12 +261,52 @@ def test_what_has_no_value_is_refused_all_at_once_unless_it_is_filled(logos: Log
         assert logos("run", "p.lg", "--fill", kind).out.splitlines()[-1] == "next = [[1]]"
 
 
-def test_a_program_beyond_this_machines_memory_is_refused(logos: Logos) -> None:
-    write("Let x be a 10000000 by 10000000 tensor of Real.\nLet y be transpose of x.")
+HUGE = "x is 16777216 by 16777215 and takes 2,251,799,679,467,520 bytes, more than this machine has room for"
+
+
+@pytest.mark.parametrize(
+    ("command", "place"),
+    [
+        (("run", "--fill", "zero"), "q.lg:1:1"),
+        (("run", "--fill", "noise"), "q.lg:1:1"),
+        (("run", "--set", "x=1"), "--set x"),
+        (("verify", "--target", "rdu-sambaflow"), "q.lg:1:1"),
+    ],
+)
+def test_a_value_beyond_this_machines_memory_is_refused(
+    logos: Logos, command: tuple[str, ...], place: str
+) -> None:
+    write("Let x be a 16777216 by 16777215 tensor of Real.\nLet y be transpose of x.\n")
+    ran = logos(command[0], "q.lg", *command[1:])
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith(f"{place}: {HUGE} [too-large-for-memory]\n")
+    assert ran.err.endswith("\n  next: make x smaller, or use a machine with more memory\n")
+    assert json.loads(logos(command[0], "q.lg", *command[1:], "--json").out)["refusal"] == "too-large-for-memory"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Let x be a 4000000 by 1 tensor of Real.\nLet z be transpose of x.\nLet y be x matmul z.\n",
+        "Let x be a 1 by 1 tensor of Real.\nLet y be a 16777216 by 16777215 tensor of Real.\nSet row 0 of y to r.\n"
+        "Let z be silu of x.\n",
+    ],
+)
+def test_what_a_step_makes_beyond_this_machines_memory_is_refused(logos: Logos, text: str) -> None:
+    write(text.replace("Set row", "Let r be a 1 by 16777215 tensor of Real.\nSet row"))
     ran = logos("run", "q.lg", "--fill", "zero")
     assert (ran.code, ran.out) == (1, "")
-    assert "[out-of-memory]" in ran.err
-    assert json.loads(logos("run", "q.lg", "--fill", "zero", "--json").out)["refusal"] == "out-of-memory"
+    assert "y is " in ran.err
+    assert "[too-large-for-memory]" in ran.err
+
+
+def test_memory_that_runs_out_elsewhere_is_refused_too(logos: Logos, monkeypatch: pytest.MonkeyPatch) -> None:
+    def greedy(*arguments: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(run_command, "_print", greedy)
+    ran = logos("run", "p.lg", "--fill", "zero", "--json")
+    assert (ran.code, json.loads(ran.out)["refusal"]) == (1, "out-of-memory")
 
 
 # check and ops

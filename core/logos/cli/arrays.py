@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from logos.memory import room_for
 from logos.near import suggestion
 from logos.refusal import Refusal, Refused, refuse
 from logos.source import Place, Spot, brief
@@ -45,7 +47,8 @@ def given_arrays(graph: Graph, given: Mapping[str, str]) -> dict[str, NDArray[An
 
     Refused, all at once: an unknown variable (`unknown-variable`), one that an operation produces (`set-of-computed`),
     text that is no number or list and a file that is no array (`bad-value`), another type (`value-type`,
-    `int-out-of-range`) or shape (`value-shape`).
+    `int-out-of-range`, `value-not-finite`) or shape (`value-shape`), what memory does not take
+    (`too-large-for-memory`).
     """
     leaves, known = {leaf.name: leaf.value for leaf in graph.leaves}, graph.newest()
     refusals: list[Refusal] = []
@@ -59,7 +62,8 @@ def given_arrays(graph: Graph, given: Mapping[str, str]) -> dict[str, NDArray[An
                 what = f"{name} is produced by an operation; it takes no value"
                 raise refuse("set-of-computed", what, place, "set a declared variable")
             array = load_array(Path(text[1:]), place) if text.startswith("@") else _listed(text, leaves[name], place)
-            arrays[name] = _fitted(array, leaves[name], place)
+            with room_for(leaves[name], place):
+                arrays[name] = _fitted(array, leaves[name], place)
         except Refused as refused:
             refusals += refused.refusals
     if refusals:
@@ -86,8 +90,11 @@ def _listed(text: str, value: Value, place: Place) -> NDArray[Any]:
     import numpy as np
 
     try:
-        read = json.loads(text, parse_int=float) if value.real else json.loads(text)
+        read = json.loads(text, parse_int=_finite, parse_float=_finite) if value.real else json.loads(text)
         array = np.array(read, dtype=object)
+    except OverflowError:
+        what = f"a value of {value.name} is too large for float64"
+        raise refuse("value-not-finite", what, place, "write finite numbers, or Infinity by its name") from None
     except (ValueError, RecursionError):
         what = f"{brief(text)} is no number and no nested list"
         next_ = f"write a number, a list such as [[1, 2], [3, 4]], or @file.npy for a file: {_due(value)} is due"
@@ -103,6 +110,14 @@ def _listed(text: str, value: Value, place: Place) -> NDArray[Any]:
         what = f"a value of {value.name} does not fit 64 bits"
         raise refuse("int-out-of-range", what, place, "give numbers from −2^63 to 2^63 − 1")
     return array.astype(np.float64 if value.real else np.int64)
+
+
+def _finite(digits: str) -> float:
+    """Digits as a number. Raises OverflowError where float64 has none so large: `Infinity` is asked for by its name."""
+    number = float(digits)
+    if math.isinf(number):
+        raise OverflowError
+    return number
 
 
 def _fitted(array: NDArray[Any], value: Value, place: Place) -> NDArray[Any]:

@@ -38,7 +38,7 @@ def command(
     verdicts: dict[str, tuple[Refusal, ...]] = {}
     for name in manager.targets:
         try:
-            make_job(manager, request, name, graph)
+            make_job(manager, request, name, binding)
             verdicts[name] = ()
         except Refused as refused:
             verdicts[name] = refused.refusals

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 @fill_option
 @tokens_option
 @click.option("--generate", type=click.IntRange(min=0), default=0, metavar="N", help="Go on for N generated ids.")
-@click.option("--get", "get", metavar="NAME,…", help="Print these variables of the last step [the output, where nothing else is printed].")
-@click.option("--npy", type=click.Path(path_type=Path), metavar="DIR", help="Write NAME.npy of --get [the output] over all steps.")
+@click.option("--get", "get", metavar="NAME,…", help="Print these variables [the output, if nothing else].")
+@click.option("--npy", type=click.Path(path_type=Path), metavar="DIR", help="Write NAME.npy of all steps, as --get.")
 @click.option("--engine", type=click.Choice(["reference"]), default="reference", show_default=True)
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")

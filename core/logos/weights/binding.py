@@ -80,9 +80,15 @@ def bind(
     `folder` holds weight files, `overrides` are `[weights]` (variable → tensor). A file of the folder comes before the
     checkpoint, the checkpoint before the program's fills. Refused, all at once: a weight that the checkpoint does not
     supply (`missing-tensor`), one of another shape (`tensor-shape`), an override of no leaf (`unknown-variable`) or of
-    a state (`override-of-state`).
+    a state (`override-of-state`). A folder whose weights.safetensors is broken (`broken-weight-file`) is refused
+    before its leaves are looked at.
     """
     refusals = list(_override_faults(graph, overrides or {}, override_place))
+    if folder is not None:
+        try:
+            _find(folder, "")
+        except Refused as refused:
+            raise Refused([*refusals, *refused.refusals]) from None
     bound = []
     for leaf in graph.leaves:
         try:
