@@ -128,6 +128,31 @@ def test_run_carries_the_states_from_step_to_step(script: Any, capsys: pytest.Ca
     assert values[-1].tolist() == [[4, 5], [8, 9], [0, 0], [0, 0]]
 
 
+def test_run_takes_every_leafs_value(script: Any) -> None:
+    given = ["K0=5", "tok=1", "pos=3", "emb=[[1, 2], [3, 4], [0, 0], [0, 0], [0, 0]]"]
+    settings = [part for setting in given for part in ("--set", setting)]
+    _, calls = script("run", "--inference", "--pef", "x.pef", *settings)
+    values = [call["value"] for name, call in calls if name == "to_torch"]
+    assert values[-1].tolist() == [[5, 5], [5, 5], [5, 5], [3, 4]]
+
+
+def test_run_says_what_is_missing(script: Any) -> None:
+    with pytest.raises(Exception, match=r"missing: input pos \(1 by 1\); give --weights"):
+        script("run", "--inference", "--pef", "x.pef", "--set", "tok=1")
+
+
+@pytest.mark.parametrize("command", ["compile", "run"])
+def test_a_leaf_that_the_program_lacks_is_refused(command: str, script: Any) -> None:
+    with pytest.raises(Exception, match=r"--set embb: the program declares no such leaf; did you mean emb\?"):
+        script(command, "--set", "embb=5")
+
+
+def test_run_refuses_an_argmax_of_nan(script: Any) -> None:
+    emb = "emb=[[NaN, 2], [3, 4], [0, 0], [0, 0], [0, 0]]"
+    with pytest.raises(Exception, match="argmax: the operand holds a NaN, so it has no largest element"):
+        script("run", "--inference", "--pef", "x.pef", "--tokens", "0", "--set", emb)
+
+
 def test_run_checks_rows_on_the_host(script: Any) -> None:
     with pytest.raises(Exception, match="tok is 5, outside the rows 0 to 4 of emb"):
         script("run", "--inference", "--pef", "x.pef", "--tokens", "5")

@@ -90,15 +90,35 @@ def test_every_spelled_op_has_a_spelling_of_its_operands() -> None:
             continue
         text = torch_spelling(op)
         assert text == torch_spelling(op.name)
-        names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name) and node.id.isupper()}
-        assert names - {"F"} <= {word.text for word in op.pattern.holes}
+        tree = ast.parse(text)
+        calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        called = {name.id for name in calls if isinstance(name, ast.Name)}
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - called - {"torch", "F"}
+        assert names <= {word.text for word in op.pattern.holes}
         assert set(op.tensors) <= names
+
+
+@pytest.mark.parametrize("operators", ["listed", "plain"])
+def test_the_manifest_spells_with_formal_operands_alone(operators: str) -> None:
+    text = HYBRID.read_text("utf-8")
+    job = sambaflow_job(text, operators=operators)
+    (manifest,) = (json.loads(artifact.text) for artifact in TARGET.emit(job) if artifact.path == "manifest.json")
+    holes = {node.op.name: {word.text for word in node.op.pattern.holes} for node in job.graph.nodes}
+    for entry in manifest["ops"]:
+        tree = ast.parse(entry["torch"])
+        calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        called = {name.id for name in calls if isinstance(name, ast.Name)}
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} - called - {"torch", "F"}
+        assert names <= holes[entry["op"]], entry
 
 
 def test_spellings_are_torch() -> None:
     assert torch_spelling("matmul") == "A @ B"
     assert torch_spelling("softmax") == "torch.softmax(X, dim=-1)"
     assert torch_spelling("rope") == "rope(Q, RC, RS, H)"
+    assert torch_spelling("embedding") == "embedding(TOK, TABLE)"
+    assert torch_spelling("argmax") == "argmax(X)"
+    assert torch_spelling("swiglu") == "F.silu(GATE) * UP"
 
 
 def test_an_unspelled_op_has_no_spelling() -> None:

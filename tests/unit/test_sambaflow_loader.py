@@ -61,8 +61,71 @@ def test_safetensors_come_before_f64_before_f32(tmp_path: Path) -> None:
     assert loaded(tmp_path, {"E": E}).E[0, 0] == 2
     (VALUES + 1).astype("<f8").tofile(tmp_path / "E.f64")
     assert loaded(tmp_path, {"E": E}).E[0, 0] == 1
+    np.save(tmp_path / "E.npy", VALUES + 3)
+    assert loaded(tmp_path, {"E": E}).E[0, 0] == 1
     save_file({"E": VALUES}, tmp_path / "weights.safetensors")
     assert loaded(tmp_path, {"E": E}).E[0, 0] == 0
+
+
+@pytest.mark.parametrize("dtype", ["<f8", "<f4", "<f2", ">f4", "<i4", "<u2", "u1"])
+def test_an_npy_file_is_read_last_whatever_numbers_it_holds(dtype: str, tmp_path: Path) -> None:
+    values = np.array([[0, 1], [2, 3], [250, 5]], dtype)
+    np.save(tmp_path / "W.npy", np.asfortranarray(values))
+    assert loaded(tmp_path, {"W": W}).W.tolist() == [[0, 2, 250], [1, 3, 5]]
+
+
+def test_an_npy_file_of_whole_numbers_is_exact(tmp_path: Path) -> None:
+    np.save(tmp_path / "N.npy", np.array([2**53 + 1, -(2**63), 5]))
+    assert loaded(tmp_path, {"N": N}).N.tolist() == [[2**53 + 1, -(2**63), 5]]
+
+
+@pytest.mark.parametrize(
+    ("array", "text"),
+    [
+        (VALUES[:2], "DIR/E.npy: E has shape [2, 2]; [3, 2] is due"),
+        (VALUES > 0, "DIR/E.npy: E has dtype bool; numbers are due"),
+        (VALUES * 1j, "DIR/E.npy: E has dtype complex128; numbers are due"),
+    ],
+)
+def test_an_npy_file_that_does_not_fit_is_refused(array: Any, text: str, tmp_path: Path) -> None:
+    np.save(tmp_path / "E.npy", array)
+    assert message(tmp_path, {"E": E}) == text
+
+
+@pytest.mark.parametrize("data", [b"", b"\x93NUMPY", b"\x93NUMPY\x01\x00 not one", b"PK\x03\x04"])
+def test_a_broken_npy_file_is_refused(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "E.npy").write_bytes(data)
+    assert message(tmp_path, {"E": E}).startswith("cannot read DIR/E.npy: ")
+
+
+def test_a_cut_npy_file_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "E.npy", VALUES)
+    (tmp_path / "E.npy").write_bytes((tmp_path / "E.npy").read_bytes()[:-1])
+    assert message(tmp_path, {"E": E}).startswith("cannot read DIR/E.npy: ")
+
+
+@pytest.mark.parametrize("name", ["N.f64", "N.f32", "N.npy", "weights.safetensors"])
+@pytest.mark.parametrize("values", [[1.5, float("nan"), 1e30], [1.0, 2.0, 3.0]])
+def test_reals_in_a_file_are_no_integers(name: str, values: list[float], tmp_path: Path) -> None:
+    array = np.array([values], "<f4" if name == "N.f32" else "<f8")
+    if name.endswith(".npy"):
+        np.save(tmp_path / name, array)
+    elif name.endswith(".safetensors"):
+        save_file({"N": array}, tmp_path / name)
+    else:
+        array.tofile(tmp_path / name)
+    assert message(tmp_path, {"N": N}) == f"DIR/{name}: N is a tensor of Int and the file holds reals"
+
+
+def test_a_variable_named_as_the_headers_metadata_lies_under_a_key_of_its_own(tmp_path: Path) -> None:
+    values = VALUES.T.tobytes()
+    tensors = {"W": ("F64", [2, 3], values), "__metadata__.value": ("F64", [2, 3], values)}
+    safetensors(tmp_path, "W,__metadata__.value", **tensors)
+    module = loaded(tmp_path, {"W": W, "__metadata__": E}, names={"__metadata__": "v__metadata__"})
+    assert module.W.tolist() == VALUES.T.tolist()
+    assert module.v__metadata__.tolist() == VALUES.tolist()
+    safetensors(tmp_path, "W", W=("F64", [2, 3], values))
+    assert message(tmp_path, {"W": W, "__metadata__": E}) == "DIR does not hold weight __metadata__ (3 by 2)"
 
 
 def test_a_safetensors_file_says_which_tensors_lie_as_out_by_in(tmp_path: Path) -> None:
@@ -97,7 +160,7 @@ def test_integers_are_exact_in_every_dtype(tmp_path: Path) -> None:
     assert (module.P.dtype, module.P.tolist()) == (torch.int32, [[7]])
     (tmp_path / "weights.safetensors").unlink()
     large.astype("<i8").tofile(tmp_path / "N.i64")
-    np.array([7.0]).tofile(tmp_path / "P.f64")
+    np.array([7]).tofile(tmp_path / "P.i64")
     module = loaded(tmp_path, {"N": N, "P": P})
     assert (module.N.tolist(), module.P.tolist()) == (large.tolist(), [[7]])
 
@@ -154,7 +217,7 @@ def test_a_file_of_another_length_is_refused_with_both_sizes(tmp_path: Path) -> 
     [
         ({"E": ("F64", [2, 3], bytes(48))}, "E has shape [2, 3]; [3, 2] is due"),
         ({"E": ("F64", [3, 2], bytes(40))}, "E has 40 bytes; F64 [3, 2] takes 48"),
-        ({"E": ("F8_E5M2", [3, 2], bytes(6))}, "E has dtype F8_E5M2; known are F64, F32, F16, BF16, I64, I32"),
+        ({"E": ("F8_E5M2", [3, 2], bytes(6))}, "E has dtype F8_E5M2; known are F64, F32, F16, BF16, I64, I32, I16, I8"),
     ],
 )
 def test_a_tensor_that_does_not_fit_is_refused(tensors: dict[str, Any], text: str, tmp_path: Path) -> None:
@@ -174,7 +237,22 @@ def test_a_cut_safetensors_file_is_refused_with_both_sizes(tmp_path: Path) -> No
     assert "but the file has 3" in message(tmp_path, {"E": E})
 
 
-@pytest.mark.parametrize("header", [b"[]", b"{", b'{"E": 3}', b'{"E": {"dtype": "F32"}}', b"\xff\xff"])
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"[]",
+        b"{",
+        b'{"E": 3}',
+        b'{"E": {"dtype": "F32"}}',
+        b"\xff\xff",
+        b"[" * 100_000,
+        b'{"E": {"dtype": "F8", "shape": [1], "data_offsets": [-8, -7]}}',
+        b'{"E": {"dtype": "F8", "shape": [1.5], "data_offsets": [0, 0]}}',
+        b'{"E": {"dtype": "F8", "shape": [true], "data_offsets": [0, 0]}}',
+        b'{"E": {"dtype": ["F8"], "shape": [1], "data_offsets": [0, 0]}}',
+        b'{"E": {"dtype": "F8", "shape": [1], "data_offsets": [0]}}',
+    ],
+)
 def test_a_broken_safetensors_header_is_refused(header: bytes, tmp_path: Path) -> None:
     (tmp_path / "weights.safetensors").write_bytes(struct.pack("<Q", len(header)) + header)
     assert message(tmp_path, {"E": E}).startswith("DIR/weights.safetensors: not a sound safetensors file (")
@@ -188,21 +266,44 @@ def test_a_broken_safetensors_header_is_refused(header: bytes, tmp_path: Path) -
         ("five", "E takes numbers"),
         ([[None, 1]], "E takes numbers"),
         (True, "E takes numbers"),
+        ([[1, True], [1, 1], [1, 1]], "E takes numbers"),
+        ({"a": 1}, "E takes numbers"),
     ],
 )
 def test_a_given_value_that_does_not_fit_is_refused(value: Any, text: str, tmp_path: Path) -> None:
     assert message(tmp_path, {"E": E}, given={"E": value}) == text
 
 
-@pytest.mark.parametrize("value", [1.5, [[1.0, 2.0, 3.0]], 2**63, [[2**64, 0, 0]]])
-def test_an_integer_takes_whole_numbers_of_64_bits(value: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("value", [1.5, [[1.0, 2.0, 3.0]], [[1, 2.0, 3]], [1, True, 1], np.array([[1.0, 2, 3]])])
+def test_an_integer_takes_whole_numbers(value: Any, tmp_path: Path) -> None:
     assert message(tmp_path, {"N": N}, given={"N": value}) == "N takes whole numbers"
+
+
+@pytest.mark.parametrize("value", [2**63, [[2**64, 0, 0]], -(2**63) - 1, np.full((1, 3), 2**63, np.uint64)])
+def test_an_integer_takes_64_bits(value: Any, tmp_path: Path) -> None:
+    assert message(tmp_path, {"N": N}, given={"N": value}) == "a value of N does not fit 64 bits"
+
+
+def test_integers_of_every_width_are_taken_exactly(tmp_path: Path) -> None:
+    assert loaded(tmp_path, {"N": N}, given={"N": np.array([2**63 - 1, 0, 1], np.uint64)}).N[0, 0] == 2**63 - 1
+    assert loaded(tmp_path, {"N": N}, given={"N": [-(2**63), 2**53 + 1, 1]}).N.tolist() == [[-(2**63), 2**53 + 1, 1]]
 
 
 def test_a_row_number_beyond_32_bits_is_not_cut(tmp_path: Path) -> None:
     text = "P holds a number beyond 32 bits, and it is a row of a table"
     assert message(tmp_path, {"P": P}, given={"P": 2**32 + 1}) == text
-    assert message(tmp_path, {"P": P}, fills={"P": {0: -(2**40)}}) == text
+    for number in (2**31, -(2**31) - 1, -(2**63), 2**63 - 1):
+        assert message(tmp_path, {"P": P}, given={"P": number}) == text
+    np.array([-(2**63)]).tofile(tmp_path / "P.i64")
+    assert message(tmp_path, {"P": P}) == text
+    for number in (2**31 - 1, -(2**31)):
+        assert loaded(tmp_path, {"P": P}, given={"P": number}).P.item() == number
+
+
+@pytest.mark.parametrize("dtype", ["float16", "int8", torch.float16, torch.int64, None, 3, ["float32"]])
+def test_another_dtype_is_refused_by_name(dtype: Any) -> None:
+    with pytest.raises(ArtifactError, match="the module takes the dtypes float32, float64, bfloat16, not "):
+        loader.torch_dtype(dtype)
 
 
 def test_zeros_of_a_large_weight_take_no_memory() -> None:

@@ -80,11 +80,12 @@ def test_without_get_it_prints_the_output(made: Emitted, capsys: pytest.CaptureF
     assert ran.lines == [{"output": "next", "shape": [1, 1], "first": 1, "last": 1}]
 
 
-def test_without_tokens_one_step_is_made_at_position_0(made: Emitted, capsys: pytest.CaptureFixture[str]) -> None:
-    ran = Ran(made, capsys, "--set", "scale=2", "--set", "tok=[[4]]", "--get", "pos,x", "--dtype", "float64")
-    assert [line["first"] for line in ran.lines] == [0, EMB[4, 0]]
-    ran = Ran(made, capsys, "--set", "scale=2", "--set", "tok=4", "--set", "pos=3", "--get", "pos")
-    assert [line["first"] for line in ran.lines] == [3]
+def test_without_tokens_one_step_is_made_of_what_is_set(made: Emitted, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--set", "scale=2", "--set", "tok=[[4]]", "--set", " pos =3", "--dtype", "float64"]
+    ran = Ran(made, capsys, *arguments, "--get", " pos, x,pos")
+    assert [(line["output"], line["first"]) for line in ran.lines] == [("pos", 3), ("x", EMB[4, 0])]
+    ran = Ran(made, capsys, *arguments, "--get", ",")
+    assert [line["output"] for line in ran.lines] == ["next"]
 
 
 def test_npy_holds_every_step_of_anything_the_program_names(
@@ -154,18 +155,23 @@ def test_tokens_feed_a_filled_tok_too(capsys: pytest.CaptureFixture[str], tmp_pa
     ("arguments", "message"),
     [
         (["--tokens", "3,5"], "tok is 5, outside the rows 0 to 4 of emb"),
-        (["--tokens", "3,-1"], "tok is -1, outside the rows 0 to 4 of emb"),
+        (["--tokens", "3,999999999999999999"], "tok is 999999999999999999, outside the rows 0 to 4 of emb"),
         (["--tokens", "0,0,0,0,0"], "pos is 4, outside the rows 0 to 3 of K0"),
         (["--set", "tok=1", "--set", "pos=9"], "pos is 9, outside the rows 0 to 3 of K0"),
-        (["--set", "tok=4294967297"], "tok is 4294967297, outside the rows 0 to 4 of emb"),
-        (["--tokens", "1,x"], "--tokens 1,x: whole numbers separated by commas are due"),
+        (["--set", "tok=-1", "--set", "pos=0"], "tok is -1, outside the rows 0 to 4 of emb"),
+        (["--set", "tok=4294967297", "--set", "pos=0"], "tok is 4294967297, outside the rows 0 to 4 of emb"),
+        (["--set", f"tok={-(2**63)}", "--set", "pos=0"], f"tok is {-(2**63)}, outside the rows 0 to 4 of emb"),
         (["--tokens", "1", "--set", "tok=2"], "--tokens feeds tok at every step; it takes no value"),
         (["--tokens", "1", "--set", "pos=2"], "--tokens feeds pos at every step; it takes no value"),
         (["--tokens", "1", "--get", "logit"], "--get logit: the program has no such variable; did you mean logits?"),
         (["--set", "embb=2"], "--set embb: the program declares no such leaf; did you mean emb?"),
         (["--set", "emb"], "--set emb: NAME=VALUE is due"),
-        (["--set", "tok=1.5"], "tok takes whole numbers"),
-        (["--set", "tok=1", "--set", "emb=[[1, 2]]"], "emb is 5 by 2; a value of shape [1, 2] was given"),
+        (["--set", "=2"], "--set =2: NAME=VALUE is due"),
+        (["--set", "tok=1.5", "--set", "pos=0"], "tok takes whole numbers"),
+        (["--set", "tok=true", "--set", "pos=0"], "tok takes whole numbers"),
+        (["--set", f"tok={2**63}", "--set", "pos=0"], "a value of tok does not fit 64 bits"),
+        (["--tokens", "1", "--set", "emb=[[1, 2]]"], "emb is 5 by 2; a value of shape [1, 2] was given"),
+        (["--set", "tok=1"], "missing: input pos (1 by 1); give --weights with a folder that holds them, or --set"),
     ],
 )
 def test_what_cannot_be_run_is_one_message(
@@ -175,18 +181,64 @@ def test_what_cannot_be_run_is_one_message(
     assert (ran.code, ran.lines, ran.message) == (1, [], message + "\n")
 
 
+@pytest.mark.parametrize("tokens", ["1,x", "1,,2", "1,", "", " ", "1_0", "+3", "-1", "٣", "²", "1.0", "9" * 23])
+def test_tokens_are_plain_digits_between_commas(
+    tokens: str, made: Emitted, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ran = Ran(made, capsys, "--set", "scale=2", f"--tokens={tokens}")
+    assert (ran.code, ran.lines) == (1, [])
+    assert ran.message == f"--tokens {tokens}: whole numbers separated by commas are due\n"
+
+
+def test_tokens_may_have_blanks_about_them(made: Emitted, capsys: pytest.CaptureFixture[str]) -> None:
+    assert Ran(made, capsys, "--set", "scale=2", "--tokens", " 3, 01 ", "--get", "tok").lines[0]["first"] == 1
+
+
+def test_a_whole_number_for_a_real_may_have_any_size(made: Emitted, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--tokens", "3", "--get", "scale", "--dtype", "float64"]
+    assert Ran(made, capsys, "--set", f"scale={10**30}", *arguments).lines[0]["first"] == 1e30
+    assert Ran(made, capsys, "--set", "scale=1" + "0" * 300, *arguments).lines[0]["first"] == 1e300
+
+
+def test_what_is_not_finite_is_a_word_in_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    made = emitted("Let x be a 1 by 3 tensor of Real.\nLet y be x hadamard x.\n", tmp_path)
+    command = ["--set", "x=[-1e300, NaN, 1e300]", "--dtype", "float64", "--get", "x,y"]
+    assert made.module.main(made.module.PROGRAM, command) == 0
+
+    def plain(word: str) -> float:
+        raise AssertionError(f"{word} is no JSON")
+
+    lines = [json.loads(line, parse_constant=plain) for line in capsys.readouterr().out.splitlines()]
+    assert [(line["first"], line["last"]) for line in lines] == [(-1e300, 1e300), ("inf", "inf")]
+    assert Ran(made, capsys, "--set", "x=[NaN, 1, -Infinity]", "--get", "x").lines == [
+        {"output": "x", "shape": [1, 3], "first": "nan", "last": "-inf"}
+    ]
+
+
 def test_a_value_that_is_no_json_is_refused(made: Emitted, capsys: pytest.CaptureFixture[str]) -> None:
     ran = Ran(made, capsys, "--set", "scale=[1")
     assert ran.message.startswith("--set scale: a number, a nested list or @file.npy is due (")
-    assert Ran(made, capsys, "--set", "scale=@nowhere.npy").code == 1
+    assert Ran(made, capsys, "--set", "scale=" + "[" * 100_000).code == 1
+    assert Ran(made, capsys, "--set", "tok=" + "9" * 5000).code == 1
+
+
+@pytest.mark.parametrize("data", [None, b"", b"\x93NUMPY", b"PK\x03\x04"])
+def test_a_value_in_no_npy_file_is_refused(
+    data: bytes | None, made: Emitted, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    if data is not None:
+        (tmp_path / "e.npy").write_bytes(data)
+    ran = Ran(made, capsys, "--set", f"scale=@{tmp_path}/e.npy")
+    assert (ran.code, ran.message.count("\n")) == (1, 1)
+    assert ran.message.startswith(f"cannot read {tmp_path}/e.npy: ")
 
 
 def test_missing_weights_and_inputs_are_one_message(made: Emitted, capsys: pytest.CaptureFixture[str]) -> None:
     (made.folder / "emb.f64").unlink()
     ran = Ran(made, capsys)
     assert ran.message == (
-        "missing: input tok (1 by 1), input scale (1 by 1), weight emb (5 by 2); give --weights with a folder that "
-        "holds them, or --set\n"
+        "missing: input tok (1 by 1), input pos (1 by 1), input scale (1 by 1), weight emb (5 by 2); give --weights "
+        "with a folder that holds them, or --set\n"
     )
 
 
@@ -230,8 +282,15 @@ def test_the_target_runs_an_artifact_and_reads_taps(made: Emitted) -> None:
 
 
 def test_a_module_that_fails_says_so_in_its_own_words(made: Emitted) -> None:
-    with pytest.raises(Refused, match=r"tok is 5, outside the rows 0 to 4 of emb \[module-failed\]"):
+    with pytest.raises(Refused) as caught:
         SambaflowTarget().run(made.job, inputs(made, tokens=[5]))
+    # What verification runs lies in a folder that is gone when the message is read.
+    assert caught.value.refusals[0].text() == (
+        "model.py of p.lg: tok is 5, outside the rows 0 to 4 of emb [module-failed]\n"
+        "  next: it ended with exit code 1; to run it by hand, `logos build p.lg --target rdu-sambaflow --out DIR` "
+        "with the options given here, then `python -I DIR/model.py --dtype float64 --get logits,K0,next,half --tokens "
+        "5`"
+    )
     model = (made.folder / "model.py").read_text("utf-8")
     (made.folder / "model.py").write_text(model.replace("x = embedding(", "x = embeding("), encoding="utf-8")
     with pytest.raises(Refused, match=r"NameError: name 'embeding' is not defined.* \[module-failed\]"):

@@ -8,7 +8,7 @@ from string import Template
 
 from logos import Role
 from logos_sambaflow.forward import REAL, Statement, folded
-from logos_sambaflow.layout import Layout
+from logos_sambaflow.layout import Check, Layout
 from logos_sambaflow.parts import body, closure, helpers, text
 from logos_sambaflow.readback import check_module
 
@@ -31,11 +31,13 @@ def model_text(layout: Layout, written: Sequence[Statement]) -> str:
     made = Template(text("module.py.in")).substitute(
         header="\n".join((VENDOR_HEADER, _counts(layout), LICENCE, "")),
         loader=body("loader.py"),
+        variant=body("variant.py"),
         program=body("program.py").rstrip("\n"),
         leaves=_lines("{", _leaf_lines(layout), "}"),
         names=_dictionary((quoted(name), quoted(python)) for name, python in names.items() if name != python),
         fills=_lines("{", _fill_lines(layout), "}"),
         checks=_lines("(", (f'("{name}", "{table}", {rows})' for name, table, rows in layout.checks), ")"),
+        checked=_lines("(", map(_check_line, layout.checked), ")"),
         output=graph.output.name,
         outputs=_tuple(map(quoted, layout.outputs)),
         dtype=layout.options.dtype,
@@ -74,6 +76,11 @@ def _fill_lines(layout: Layout) -> Iterable[str]:
         if leaf.fills or layout.roles[leaf.name] is Role.CONSTANT:
             fills = _dictionary((str(element), repr(value)) for element, value in leaf.fills)
             yield f'"{leaf.name}": {fills}'
+
+
+def _check_line(check: Check) -> str:
+    more = _tuple(quoted(word) if isinstance(word, str) else str(word) for word in check.more)
+    return f'({check.statement}, {check.returned}, "{check.name}", {_tuple(map(quoted, check.variables))}, {more})'
 
 
 def quoted(name: str) -> str:

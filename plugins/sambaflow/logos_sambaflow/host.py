@@ -30,7 +30,7 @@ def run_module(job: Job, inputs: Inputs) -> Mapping[str, NDArray[Any]]:
         command = _command(inputs, Path(scratch))
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
-            raise _failed(inputs, command, done)
+            raise _failed(job, inputs, done)
         shapes = job.graph.newest()
         found = {}
         for name in inputs.taps:
@@ -41,19 +41,31 @@ def run_module(job: Job, inputs: Inputs) -> Mapping[str, NDArray[Any]]:
 
 def _command(inputs: Inputs, scratch: Path) -> list[str]:
     command = [sys.executable, "-I", str(inputs.artifact / "model.py"), "--weights", str(inputs.weights)]
-    command += ["--dtype", inputs.dtype, "--get", ",".join(inputs.taps), "--npy", str(scratch / "out")]
+    command += [*_shown(inputs), "--npy", str(scratch / "out")]
     for number, (name, array) in enumerate(inputs.arrays.items()):
         path = scratch / f"{number}.npy"
         np.save(path, array)
         command += ["--set", f"{name}=@{path}"]
-    if len(inputs.tokens):
-        command += ["--tokens", ",".join(str(token) for token in inputs.tokens)]
     return command
 
 
-def _failed(inputs: Inputs, command: list[str], done: subprocess.CompletedProcess[str]) -> Refused:
-    lines = done.stderr.strip().splitlines() or [f"it ended with code {done.returncode} and said nothing"]
+def _shown(inputs: Inputs) -> list[str]:
+    """The arguments that say the same in every folder."""
+    arguments = ["--dtype", inputs.dtype, "--get", ",".join(inputs.taps)]
+    if len(inputs.tokens):
+        arguments += ["--tokens", ",".join(str(token) for token in inputs.tokens)]
+    return arguments
+
+
+def _failed(job: Job, inputs: Inputs, done: subprocess.CompletedProcess[str]) -> Refused:
+    lines = done.stderr.strip().splitlines() or ["it said nothing"]
     # A traceback says its error last; the module's own messages are one line.
     what = lines[-1] if lines[0].startswith("Traceback") else "\n".join(lines)
-    next_ = f"exit code {done.returncode}; the command: {shlex.join(command[:5])} …"
-    return refuse("module-failed", what, Spot(str(inputs.artifact / "model.py")), next_)
+    # The artifact and the arrays lie in folders that may be gone when this is read.
+    program = job.graph.source.name
+    by_hand = (
+        f"`{shlex.join(['logos', 'build', program, '--target', 'rdu-sambaflow'])} --out DIR` with the options given "
+        f"here, then `python -I DIR/model.py {shlex.join(_shown(inputs))}`"
+    )
+    next_ = f"it ended with exit code {done.returncode}; to run it by hand, {by_hand}"
+    return refuse("module-failed", what, Spot(f"model.py of {program}"), next_)

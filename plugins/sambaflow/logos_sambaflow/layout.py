@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePath
@@ -13,6 +13,24 @@ from logos_sambaflow.options import Options
 
 PARAMETERS = (Role.WEIGHT, Role.TABLE, Role.CONSTANT)
 """The roles of leaves that are parameters of the module; the others are arguments of forward."""
+
+
+_INT32 = range(-(2**31), 2**31)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What the host checks ahead of a statement of forward (counted from 0), since a traced module cannot.
+
+    `name` is the check of the emitted variant.py, which takes the variables' values and then `more`; `returned` says
+    that forward returns every one of these values.
+    """
+
+    statement: int
+    returned: bool
+    name: str
+    variables: tuple[str, ...]
+    more: tuple[str | int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,7 +79,8 @@ class Layout:
     def _kind(self, leaf: Leaf, readers: Sequence[tuple[Node, str]]) -> str:
         if not leaf.value.real:
             rows_only = bool(readers) and all(hole in node.op.indexes for node, hole in readers)
-            return "int32" if rows_only else "int64"
+            # A fill that no row has is to be refused as it stands, when a step reads it.
+            return "int32" if rows_only and all(value in _INT32 for _, value in leaf.fills) else "int64"
         multiplied = bool(readers) and all(node.op.name == "matmul" and hole == "B" for node, hole in readers)
         return "linear" if multiplied and self.roles[leaf.name] is Role.WEIGHT else "real"
 
@@ -102,6 +121,29 @@ class Layout:
                 if isinstance(row, Value) and isinstance(table, Value) and row.version == 0 and row.name in self.kinds:
                     found.setdefault((row.name, table.rows), table.name)
         return tuple((name, table, rows) for (name, rows), table in found.items())
+
+    @cached_property
+    def checked(self) -> tuple[Check, ...]:
+        """Checks within a step, in the order in which the reference machine makes them."""
+        return tuple(check for at, node in enumerate(self.graph.nodes) for check in self._checks_of(at, node))
+
+    def _checks_of(self, at: int, node: Node) -> Iterator[Check]:
+        read = [node.operands[hole] for hole in node.op.tensors]
+        values = [value for value in read if isinstance(value, Value)]
+        for hole in node.op.indexes:
+            row, table = node.operands[hole], node.operands[node.op.table(hole)]
+            leaf = isinstance(row, Value) and row.version == 0 and row.name in self.kinds
+            if isinstance(row, Value) and isinstance(table, Value) and not leaf:
+                yield self._check(at, "row_inside", [row], row.name, table.name, table.rows)
+        if node.op.name == "argmax" and values[0].real:
+            yield self._check(at, "has_largest", values)
+        if node.op.name in ("plus", "hadamard", "matmul") and not any(value.real for value in values):
+            yield self._check(at, "fits_64_bits", values, node.op.name)
+
+    def _check(self, at: int, name: str, values: Sequence[Value], *more: str | int) -> Check:
+        newest = self.graph.newest()
+        returned = all(value.name in self.outputs and newest[value.name] == value for value in values)
+        return Check(at, returned, name, tuple(value.name for value in values), more)
 
     @cached_property
     def _taken(self) -> frozenset[str]:

@@ -124,10 +124,11 @@ def operators_of(helper: str, operators: str) -> tuple[str, ...]:
 
 
 def spelled(part: Part) -> str:
-    """A helper with the op's formal operands: its expression where it is one, else its call."""
-    if part.result is not None:
+    """A helper with the op's formal operands: its expression where it is one of them alone, else its call."""
+    operands = [name for name in part.parameters if name.isupper()]
+    if part.result is not None and len(operands) == len(part.parameters):
         return part.result
-    return f"{part.name}({', '.join(name for name in part.parameters if name.isupper())})"
+    return f"{part.name}({', '.join(operands)})"
 
 
 def torch_spelling(op: str | Op) -> str:

@@ -11,14 +11,18 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 from model import (
     DTYPE,
+    HELD,
     OUTPUT,
     OUTPUTS,
     PROGRAM,
     ArtifactError,
     LogosModule,
+    check_returned,
+    first_states,
+    found_values,
+    given_settings,
     initial,
     input_values,
-    parsed_setting,
     parsed_tokens,
     step_inputs,
 )
@@ -36,8 +40,10 @@ from sambaflow.samba.utils.argparser import parse_app_args
 def main(argv):
     # SambaFlow API unverified
     args = parse_app_args(argv=argv, common_parser_fn=add_common_arguments, run_parser_fn=add_run_arguments)
+    settings = given_settings(PROGRAM, getattr(args, "set", []))
+    held = {name: value for name, value in settings.items() if PROGRAM.leaves[name].role in HELD}
     # Weights come first: what is loaded when the graph is traced is synced to the device.
-    model = LogosModule().load_weights(args.weights, DTYPE)
+    model = LogosModule().load_weights(args.weights, DTYPE, held)
     # SambaFlow API unverified
     samba.from_torch_model_(model)
     # SambaFlow API unverified
@@ -50,8 +56,8 @@ def main(argv):
     elif args.command == "run":
         # SambaFlow API unverified
         traced = sambaflow.samba.utils.trace_graph(model, inputs, pef=args.pef)
-        tokens, fed = run_values(args)
-        states = dummy_values()[len(fed) :]
+        tokens, fed = run_values(args, settings)
+        states = first_states(PROGRAM, settings, DTYPE)
         for step in range(max(len(tokens), 1)):
             values = [*step_inputs(PROGRAM, model, fed, states, tokens, step, DTYPE), *states]
             # SambaFlow API unverified
@@ -60,6 +66,7 @@ def main(argv):
             results = samba.session.run(input_tensors=given, output_tensors=traced, section_types=["fwd"])
             # SambaFlow API unverified
             results = [samba.to_torch(result) for result in results]
+            check_returned(PROGRAM.checked, dict(zip(OUTPUTS, results)))
             states = results[len(OUTPUTS) :]
         shown = OUTPUT if OUTPUT in OUTPUTS else OUTPUTS[0]
         print(json.dumps({"output": shown, "shape": list(results[OUTPUTS.index(shown)].shape)}))
@@ -75,7 +82,8 @@ def add_common_arguments(parser):
 
 def add_run_arguments(parser):
     parser.add_argument("--tokens", help="comma-separated; fed to tok, one step each, the step's number to pos")
-    parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help="an input's value")
+    value = "a leaf's value: a number (every element), a nested list or @file.npy; a state's is its first"
+    parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help=value)
 
 
 def dummy_values():
@@ -92,13 +100,12 @@ def named(values):
     return [(PROGRAM.python_name(name), value) for name, value in zip(arguments(), values)]
 
 
-def run_values(args):
+def run_values(args, settings):
     """The token ids and every input's value."""
-    settings = dict(parsed_setting(PROGRAM, text) for text in args.set)
     tokens = parsed_tokens(PROGRAM, args.tokens, settings)
     if tokens and PROGRAM.leaves["tok"].role != "input":
         raise ArtifactError("tok is a " + PROGRAM.leaves["tok"].role + " of the module, which is not fed on the device")
-    return tokens, input_values(PROGRAM, args.weights, settings, tokens)
+    return tokens, input_values(PROGRAM, found_values(PROGRAM, args.weights, settings, tokens), settings, tokens)
 
 
 if __name__ == "__main__":

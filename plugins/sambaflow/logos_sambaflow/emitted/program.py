@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import ast
-import difflib
 import json
 import os
 import sys
@@ -17,29 +15,34 @@ from torch import Tensor
 
 from logos_sambaflow.emitted.loader import (
     HELD,
+    TORCH_DTYPES,
     ArtifactError,
     Leaf,
+    Stored,
     find_values,
     given_values,
     held_as,
     initial,
+    load_parameters,
     missing_values,
+    npy_array,
     read_stored,
+    torch_dtype,
 )
-
-TORCH_DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
+from logos_sambaflow.emitted.variant import forward_variant, nearest, numpy_values, row_inside
 
 
 class Program(NamedTuple):
     """An emitted module with what is known of it: its leaves, the Python names that differ from the variables', the
-    fills, (leaf, table, rows) of every row number to check, the output, what forward returns before the states, its
-    dtype, and the file that holds it."""
+    fills, (leaf, table, rows) of every row number to check before a step, the checks within a step (see
+    forward_variant), the output, what forward returns before the states, its dtype, and the file that holds it."""
 
     module: Any
     leaves: Mapping[str, Leaf]
     names: Mapping[str, str]
     fills: Mapping[str, Mapping[int, float]]
     checks: Sequence[tuple[str, str, int]]
+    checked: Sequence[Sequence[Any]]
     output: str
     outputs: Sequence[str]
     dtype: str
@@ -53,14 +56,34 @@ class Program(NamedTuple):
 
 
 def main(program: Program, argv: Sequence[str]) -> int:
-    """Runs the module as a program; 0, or 1 with one message on standard error."""
+    """Runs the module as a program; 0, 1 with one message on standard error, or 130 where it was interrupted."""
     arguments = parsed_arguments(program, argv)
     try:
         run(program, arguments)
-    except (ArtifactError, OSError) as error:
-        print(error, file=sys.stderr)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        leave_output()  # the reader has gone, as in `… | head`
+        return 0
+    except (ArtifactError, OSError, MemoryError, RuntimeError) as error:
+        # torch says in a RuntimeError that no memory is left; any other is a fault of the module.
+        if isinstance(error, RuntimeError) and "alloc" not in str(error):
+            raise
+        memory = isinstance(error, (MemoryError, RuntimeError))
+        print(f"this machine's memory does not suffice: {error}" if memory else error, file=sys.stderr)
+        leave_output()
         return 1
     return 0
+
+
+def leave_output() -> None:
+    """Python's own exit would write what is left in the buffer, and fail again where the output takes no more."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def parsed_arguments(program: Program, argv: Sequence[str]) -> argparse.Namespace:
@@ -79,28 +102,30 @@ def parsed_arguments(program: Program, argv: Sequence[str]) -> argparse.Namespac
 
 
 def run(program: Program, arguments: argparse.Namespace) -> None:
-    given = dict(parsed_setting(program, text) for text in arguments.set)
+    given = given_settings(program, arguments.set)
     tokens = parsed_tokens(program, arguments.tokens, given)
-    wanted = [name for name in arguments.get.split(",") if name]
-    dtype = TORCH_DTYPES[arguments.dtype]
-    inputs = input_values(program, arguments.weights, given, tokens)
+    wanted = listed_names(arguments.get) or [program.output]
+    dtype = torch_dtype(arguments.dtype)
+    found = found_values(program, arguments.weights, given, tokens)
+    inputs = input_values(program, found, given, tokens)
     module = program.module()
-    module.load_weights(arguments.weights, dtype, {n: v for n, v in given.items() if program.leaves[n].role in HELD})
+    held = {name: value for name, value in given.items() if program.leaves[name].role in HELD}
+    held.update((name, 0) for name in fed_by_tokens(program) if tokens and program.leaves[name].role in HELD)
+    load_parameters(module, program.leaves, program.names, program.fills, arguments.weights, dtype, held, found)
     read = Reader(program, module, [*wanted, program.output])
-    states = [
-        held_as(name, program.leaves[name], given_values(name, program.leaves[name], given[name]), dtype)
-        if name in given
-        else initial(name, program.leaves[name], program.fills.get(name, {}), dtype)
-        for name in program.of_role("state")
-    ]
+    states = first_states(program, given, dtype)
     steps = max(len(tokens), 1)
     arrays = Arrays(arguments.npy, steps) if arguments.npy else None
-    for step in range(steps):
-        values, states = read.step(step_inputs(program, module, inputs, states, tokens, step, dtype), states)
+    try:
+        for step in range(steps):
+            values, states = read.step(step_inputs(program, module, inputs, states, tokens, step, dtype), states)
+            if arrays is not None:
+                arrays.add(step, {name: values[name] for name in wanted})
         if arrays is not None:
-            arrays.add(step, {name: values[name] for name in wanted})
-    if arrays is not None:
-        arrays.close()
+            arrays.close()
+    finally:
+        if arrays is not None:
+            arrays.discard()
     if arguments.out:
         with open(arguments.out, "wb") as file:
             file.write(raw_bytes(values[program.output]))
@@ -108,16 +133,30 @@ def run(program: Program, arguments: argparse.Namespace) -> None:
         print(json.dumps(summary(name, values[name])))
 
 
+def listed_names(text: str) -> list[str]:
+    """`a, b` as names, each once."""
+    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+def given_settings(program: Program, texts: Iterable[str]) -> dict[str, Any]:
+    """The values of `--set`, by name; the last of a name wins."""
+    return dict(parsed_setting(program, text) for text in texts)
+
+
 def parsed_setting(program: Program, text: str) -> tuple[str, Any]:
-    """NAME=VALUE as the name and a number, a nested list or an array."""
+    """NAME=VALUE as the name and a number, a nested list or an array. A whole number for a Real is a Real of any
+    size."""
     name, equals, value = text.partition("=")
-    if not equals:
+    name = name.strip()
+    if not equals or not name:
         raise ArtifactError(f"--set {text}: NAME=VALUE is due")
     if name not in program.leaves:
         raise ArtifactError(f"--set {name}: the program declares no such leaf{nearest(name, program.leaves)}")
+    if value.startswith("@"):
+        return name, npy_array(value[1:])
     try:
-        return name, np.load(value[1:]) if value.startswith("@") else json.loads(value)
-    except ValueError as error:
+        return name, json.loads(value) if program.leaves[name].whole else json.loads(value, parse_int=float)
+    except (ValueError, RecursionError) as error:
         raise ArtifactError(f"--set {name}: a number, a nested list or @file.npy is due ({error})") from None
 
 
@@ -125,16 +164,17 @@ def parsed_tokens(program: Program, text: str | None, given: Iterable[str]) -> l
     """The token ids of `--tokens`, none without it; what they feed takes no other value."""
     if text is None:
         return []
+    parts = [part.strip() for part in text.split(",")]
+    # int() takes signs, underscores and every script's digits, too.
+    if not all(part and len(part) < 19 and all(digit in "0123456789" for digit in part) for part in parts):
+        raise ArtifactError(f"--tokens {text}: whole numbers separated by commas are due")
     fed = fed_by_tokens(program)
     if "tok" not in fed:
         raise ArtifactError("tokens are fed to an input named tok, 1 by 1 of Int; the program has none")
     for name in fed:
         if name in given:
             raise ArtifactError(f"--tokens feeds {name} at every step; it takes no value")
-    try:
-        return [int(token) for token in text.split(",") if token.strip()]
-    except ValueError:
-        raise ArtifactError(f"--tokens {text}: whole numbers separated by commas are due") from None
+    return [int(part) for part in parts]
 
 
 def fed_by_tokens(program: Program) -> list[str]:
@@ -143,25 +183,45 @@ def fed_by_tokens(program: Program) -> list[str]:
     return [name for name, leaf in leaves if leaf and leaf.role != "state" and leaf.shape == (1, 1) and leaf.whole]
 
 
-def input_values(
+def found_values(
     program: Program, directory: str, given: Mapping[str, Any], tokens: Sequence[int]
-) -> dict[str, Tensor]:
-    """Every input's value: `--set`, else a file of the folder; `tok` and `pos` are 0 where steps feed them. One error
-    lists every weight and input that is missing."""
-    found = find_values(directory, program.leaves)
-    fed = [name for name in fed_by_tokens(program) if tokens or name == "pos"]
-    missing = missing_values(program.leaves, program.fills, {**found, **given, **dict.fromkeys(fed)})
+) -> dict[str, Stored]:
+    """Where a folder holds the values that `--set` and `--tokens` do not give. One error lists every weight and input
+    that is missing."""
+    present = {**given, **dict.fromkeys(fed_by_tokens(program) if tokens else ())}
+    leaves = {name: leaf for name, leaf in program.leaves.items() if leaf.role != "state" and name not in present}
+    found = find_values(directory, leaves)
+    missing = missing_values(leaves, program.fills, found)
     if missing:
         raise ArtifactError(f"missing: {', '.join(missing)}; give --weights with a folder that holds them, or --set")
+    return found
+
+
+def input_values(
+    program: Program, found: Mapping[str, Stored], given: Mapping[str, Any], tokens: Sequence[int]
+) -> dict[str, Tensor]:
+    """Every input's value: `--set`, else a file of the folder; zero where steps feed it."""
     values = {}
     for name in program.of_role("input"):
         leaf = program.leaves[name]
-        if name in found and name not in given:
+        if name in found:
             exact = leaf._replace(kind="int64" if leaf.whole else "real")
             values[name] = read_stored(name, exact, found[name], torch.float64)
         else:
             values[name] = given_values(name, leaf, given.get(name, 0))
     return values
+
+
+def first_states(program: Program, given: Mapping[str, Any], dtype: torch.dtype) -> list[Tensor]:
+    """The states before the first step: `--set`, else zero but for the program's fills."""
+    states = []
+    for name in program.of_role("state"):
+        leaf = program.leaves[name]
+        if name in given:
+            states.append(held_as(name, leaf, given_values(name, leaf, given[name]), dtype))
+        else:
+            states.append(initial(name, leaf, program.fills.get(name, {}), dtype))
+    return states
 
 
 def step_inputs(
@@ -174,32 +234,35 @@ def step_inputs(
     dtype: torch.dtype,
 ) -> list[Tensor]:
     """The inputs of a step as forward takes them, after every row number was found in the table that it indexes."""
-    now = dict(inputs)
-    for name in fed_by_tokens(program) if tokens else ():
-        number = torch.tensor([[tokens[step] if name == "tok" else step]])
-        if program.leaves[name].role == "input":
-            now[name] = number
-        else:
-            value = held_as(name, program.leaves[name], number, dtype)
-            setattr(module, program.python_name(name), torch.nn.Parameter(value, requires_grad=False))
+    fed = {
+        name: torch.tensor([[tokens[step] if name == "tok" else step]])
+        for name in (fed_by_tokens(program) if tokens else ())
+    }
+    now = {**inputs, **fed}
     known = {**now, **dict(zip(program.of_role("state"), states))}
     for name, table, rows in program.checks:
-        row = int(known[name] if name in known else getattr(module, program.python_name(name)))
-        if not 0 <= row < rows:
-            raise ArtifactError(f"{name} is {row}, outside the rows 0 to {rows - 1} of {table}")
+        # In 64 bits: what forward takes is narrowed to 32.
+        row_inside(known[name] if name in known else getattr(module, program.python_name(name)), name, table, rows)
+    for name in fed:
+        if program.leaves[name].role != "input":
+            value = held_as(name, program.leaves[name], fed[name], dtype)
+            setattr(module, program.python_name(name), torch.nn.Parameter(value, requires_grad=False))
     return [held_as(name, program.leaves[name], now[name], dtype) for name in program.of_role("input")]
 
 
 class Reader:
     """Steps a module and reads variables out of it: what forward returns, what the module holds, and, by a variant of
-    forward that returns it too, everything else. The file on disk stays as it is."""
+    forward that returns it too and checks as it goes, everything else. The file on disk stays as it is."""
 
     def __init__(self, program: Program, module: Any, wanted: Iterable[str]) -> None:
         self.program, self.module = program, module
         self.returned = [*program.outputs, *program.of_role("state")]
         known = [*self.returned, *program.leaves]
         self.extra = [name for name in dict.fromkeys(wanted) if name not in known]
-        self.forward = forward_returning(program, self.extra) if self.extra else type(module).forward
+        self.forward = type(module).forward
+        if self.extra or program.checked:
+            held, scope = program.of_role(*HELD), program.module.forward.__globals__
+            self.forward = forward_variant(program.path, scope, program.names, held, program.checked, self.extra)
 
     def step(self, inputs: Sequence[Tensor], states: Sequence[Tensor]) -> tuple[dict[str, Tensor], list[Tensor]]:
         """Every readable variable's value, in the program's shape, and the states for the next step."""
@@ -212,41 +275,6 @@ class Reader:
             values[name] = value.t() if self.program.leaves[name].kind == "linear" else value
         first = len(self.program.outputs)
         return values, list(results[first : len(self.returned)])
-
-
-def forward_returning(program: Program, extra: Sequence[str]) -> Any:
-    """LogosModule.forward as written in the program's own file, returning further variables at the end."""
-    with open(program.path, encoding="utf-8") as file:
-        tree = ast.parse(file.read())
-    module = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "LogosModule")
-    forward = next(node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == "forward")
-    stored = (node for node in ast.walk(forward) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
-    variables = {python: name for name, python in program.names.items()}
-    known = [variables.get(node.id, node.id) for node in stored]
-    for name in extra:
-        if name not in known:
-            raise ArtifactError(f"--get {name}: the program has no such variable{nearest(name, known)}")
-    last = forward.body[-1]
-    if not isinstance(last, ast.Return) or not isinstance(last.value, ast.Tuple):
-        raise ArtifactError(f"{program.path}: forward does not end with the tuple that it returns")
-    last.value.elts += [ast.Name(program.python_name(name), ast.Load()) for name in extra]
-    tree.body = [forward]
-    scope = dict(program.module.forward.__globals__)
-    exec(compile(ast.fix_missing_locations(tree), program.path, "exec"), scope)
-    return scope["forward"]
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    found = difflib.get_close_matches(name, list(known), 1)
-    return f"; did you mean {found[0]}?" if found else ""
-
-
-def numpy_values(values: Tensor) -> Any:
-    """Int as int64; bfloat16, which numpy lacks, as float32."""
-    values = values.detach()
-    if not values.dtype.is_floating_point:
-        return values.to(torch.int64).numpy()
-    return values.to(torch.float32 if values.dtype == torch.bfloat16 else values.dtype).numpy()
 
 
 class Arrays:
@@ -273,6 +301,13 @@ class Arrays:
             path = os.path.join(self.directory, name + ".npy")
             os.replace(path + ".part", path)
 
+    def discard(self) -> None:
+        """Leaves no half file behind."""
+        for name in self.files:
+            path = os.path.join(self.directory, name + ".npy.part")
+            if os.path.exists(path):
+                os.remove(path)
+
 
 def raw_bytes(values: Tensor) -> bytes:
     """Row-major, little-endian, of the tensor's own dtype."""
@@ -283,4 +318,10 @@ def raw_bytes(values: Tensor) -> bytes:
 
 def summary(name: str, values: Tensor) -> dict[str, Any]:
     flat = values.detach().reshape(-1)
-    return {"output": name, "shape": list(values.shape), "first": flat[0].item(), "last": flat[-1].item()}
+    return {"output": name, "shape": list(values.shape), "first": json_number(flat[0]), "last": json_number(flat[-1])}
+
+
+def json_number(value: Tensor) -> Any:
+    """JSON has no numbers for what is not finite: the words inf, -inf and nan."""
+    number = value.item()
+    return number if np.isfinite(number) else str(number)
