@@ -13,7 +13,7 @@ from logos.op import Op, TypeRule
 from logos.parse import LARGEST, Parsed, parse
 from logos.refusal import Refusal, Refused
 from logos.sentences import AnySentence, Broken, Declaration, Fill, Operation, Show
-from logos.shapes import Misfit, Shape, Solution, solve
+from logos.shapes import Misfit, Shape, Solution, evaluate, solve
 from logos.source import Source, Span, brief
 
 SUGGESTIONS = 200_000
@@ -39,6 +39,7 @@ class _Checker:
     produced: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     broken: set[str] = field(default_factory=set)
     undeclared: dict[str, list[Span]] = field(default_factory=dict)
+    row_names: set[str] = field(default_factory=set)
     faults: int = 0
     solved: dict[object, Solution] = field(default_factory=dict)
     touched: dict[str, int] = field(default_factory=dict)
@@ -114,7 +115,8 @@ class _Checker:
         for number, (name, places) in enumerate(self.undeclared.items(), 1):
             near = nearest(name, known) if number * len(known) <= SUGGESTIONS else None
             what = f"{name} is not declared{f'; did you mean {near}?' if near else ''}"
-            next_ = f"declare it above: `Let {name} be a R by C tensor of Real.`"
+            due = "1 by 1 tensor of Int" if name in self.row_names else "R by C tensor of Real"
+            next_ = f"declare it above: `Let {name} be a {due}.`"
             if near:
                 next_ = f"write {near}, or {next_}"
             self.refuse("undeclared-name", what, places[0], next_, tuple(places[1:]))
@@ -141,6 +143,8 @@ class _Checker:
             self.too_early(name, self.parsed.sentences[self.produced[name][0]].span.line, sentence.at(hole))
         else:
             self.blame(name, sentence.at(hole))
+            if isinstance(sentence, Operation) and hole in sentence.op.decl.indexes:
+                self.row_names.add(name)
         return None
 
     def too_early(self, name: str, line: int, span: Span) -> None:
@@ -215,7 +219,7 @@ class _Checker:
         self.requirements(sentence)
         sizes, out_shape = self.shapes(sentence, operands)
         self.rows(sentence, operands)
-        states = self.states(sentence, operands)
+        states = self.states(sentence, operands, sizes)
         out_real = self.type_of(op, operands) if known else None
         good = known and before == self.faults
         out = None if op.statement else self.produce(sentence, out_shape if known else None, out_real)
@@ -238,6 +242,8 @@ class _Checker:
         op, uses = sentence.op.decl, sentence.op.operands
         names = {hole: str(uses[hole]) for hole in op.tensors if uses.get(hole) is not None}
         shapes = {hole: (v.shape if isinstance(v := operands.get(hole), Value) else None) for hole in names}
+        # What stands in for a state is refused for that: its shape is another's.
+        shapes.update(dict.fromkeys(hole for hole in op.writes if names.get(hole) in self.produced))
         counts = {hole: int(uses[hole]) for hole in op.counts if uses.get(hole) is not None}  # type: ignore[arg-type]
         # The layers of a model say the same shapes again and again.
         key = op, tuple(shapes.items()), tuple(counts.items())
@@ -267,7 +273,9 @@ class _Checker:
                 if isinstance(table, Value) and row >= table.rows:
                     self.row_out_of_range(row, table, sentence.at(hole))
 
-    def states(self, sentence: Operation, operands: Mapping[str, Operand]) -> tuple[str, ...]:
+    def states(
+        self, sentence: Operation, operands: Mapping[str, Operand], sizes: Mapping[str, int]
+    ) -> tuple[str, ...]:
         op = sentence.op.decl
         for hole in op.writes:
             name = str(sentence.op.operands[hole])
@@ -275,8 +283,10 @@ class _Checker:
             state = operands.get(hole)
             if name in self.produced:
                 what = f"{op.name} writes {name}, which an operation produces; a state is declared and not produced"
-                size = f"{state.rows} by {state.columns}" if isinstance(state, Value) else "R by C"
-                next_ = f"declare a state of its own: `Let {name}_state be a {size} tensor of Real.`"
+                own = state.shape if isinstance(state, Value) else ("R", "C")
+                due = (evaluate(dimension, sizes) for dimension in op.shapes[0].operands[hole])
+                rows, columns = (size or usual for size, usual in zip(due, own, strict=True))
+                next_ = f"declare a state of its own: `Let {name}_state be a {rows} by {columns} tensor of Real.`"
                 self.refuse("state-not-a-leaf", what, sentence.at(hole), next_)
             elif isinstance(state, Value) and not state.real and not self.writes_int(op, operands):
                 what = f"{op.name} writes reals into {name}, which is of Int"

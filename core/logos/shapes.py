@@ -130,9 +130,27 @@ class _Solving:
 
     def undivided(self, known: str, number: int, hole: str, axis: int, size: int) -> Misfit:
         what = f"{_valued(known, number)} does not divide the {_counted(size, axis)} of {self.names[hole]}"
-        count = known if known in self.counts else None
-        next_ = f"change {count or known}, or the shape of {self.names[hole]}, so that it divides"
-        return Misfit("does-not-divide", what, next_, count or hole)
+        next_ = f"change {self.deciding(known)}, or the shape of {self.names[hole]}, so that it divides"
+        what += "".join(
+            f"; {symbol} is the {_counted(size, axis)} of {self.names[hole]}"
+            for symbol, (hole, axis, size) in self.sayers(known).items()
+        )
+        return Misfit("does-not-divide", what, next_, known if known in self.counts else hole)
+
+    def deciding(self, dimension: str) -> str:
+        """What of the sentence decides a dimension: its counts, and the variables whose shapes say the rest."""
+        said = self.sayers(dimension)
+        symbols = dict.fromkeys(factors(dimension)[1])
+        return " or ".join(f"the shape of {self.names[said[s][0]]}" if s in said else s for s in symbols)
+
+    def sayers(self, dimension: str) -> dict[str, tuple[str, int, int]]:
+        """The symbols of a dimension that no word of the sentence says, each with the (hole, axis, size) that does:
+        the simplest one."""
+        found: dict[str, tuple[str, int, int]] = {}
+        for hole, axis, other, size in sorted(self.dimensions(), key=lambda one: len(factors(one[2])[1])):
+            for symbol in set(factors(other)[1]) & set(factors(dimension)[1]) - set(self.counts):
+                found.setdefault(symbol, (hole, axis, size))
+        return found
 
     def divisions(self, sizes: Mapping[str, int]) -> list[Misfit]:
         found = []
@@ -152,6 +170,8 @@ class _Solving:
                 if low not in self.counts:
                     what += f"; expected {_expected(self.rule, self.names)}"
                 next_ = f"make {low} smaller, or {high} larger"
+                if low not in self.counts or high not in self.counts:
+                    next_ = f"change {self.deciding(low)}, or {self.deciding(high)}, so that it is not"
                 found.append(Misfit("more-than-there-are", what, next_, low if low in self.counts else None))
         return found
 

@@ -195,7 +195,7 @@ def test_many_weights_without_values_are_one_message_that_shows_a_few() -> None:
     (refusal,) = refused.value.refusals
     assert refusal.what == "the weights W0, W1, W2 and 997 more and the table R have no value"
     assert [place.label() for place in refusal.also[-2:]] == ["p.lg:1000:1", "p.lg:1002:1"]
-    carets = f"    {'^' * len(lines[1])}"
+    carets = f"    {'^' * (len(lines[1]) - 1)}"
     assert refusal.text().splitlines()[3:] == [
         "  also p.lg:2:1",
         "    Let W1 be a 1 by 1 tensor of Real.",
