@@ -342,15 +342,15 @@ def test_heads_given_for_each_layer_alike_count_once() -> None:
 
 def test_a_block_count_beyond_the_tensors_stops_at_the_first_missing_one() -> None:
     assert refusal(LLAMA, header(LLAMA, block_count=4096)) == (
-        "tensor blk.2.attn_norm.weight: the program needs an2 from blk.2.attn_norm.weight; the file has no such "
-        "tensor; the nearest is blk.1.attn_norm.weight [missing-tensor]"
+        "made.gguf, tensor blk.2.attn_norm.weight: the program needs an2 from blk.2.attn_norm.weight; the file has no "
+        "such tensor; the nearest is blk.1.attn_norm.weight [missing-tensor]"
     )
 
 
 def test_a_tensor_that_the_program_would_leave_out_is_refused() -> None:
     assert refusal(LLAMA, header(LLAMA, add={"blk.1.attn_q.bias": (16,)})) == (
-        "tensor blk.1.attn_q.bias: the checkpoint holds blk.1.attn_q.bias, which this family's program does not use: "
-        "its numbers would be wrong [unused-tensor]"
+        "made.gguf, tensor blk.1.attn_q.bias: the checkpoint holds blk.1.attn_q.bias, which this family's program does "
+        "not use: its numbers would be wrong [unused-tensor]"
     )
     fewer = AuthorOptions(layers=1)
     assert "Layer 0" in LLAMA.author(header(LLAMA, add={"blk.1.attn_q.bias": (16,)}), fewer)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from logos import Refused, Spot, refuse
+from logos import Header, Refused, Spot, refuse
 
 # Far above any model's, and low enough that what is computed from them before the tensors are looked at stays small:
 # sizes; things that are gone through one by one (layers, heads, experts); the items of an array.
@@ -15,11 +15,17 @@ FEW = 2**12
 _ITEMS = 2**16
 
 
+def file_of(header: Header) -> str:
+    """How messages about a header begin: the checkpoint's path and a comma, or nothing where there is no file."""
+    path = getattr(header, "path", None)
+    return "" if path is None else f"{path}, "
+
+
 @dataclass(frozen=True)
 class Keys:
     """Typed reading of `<architecture>.<key>`. A method's default stands for a key that the file lacks.
 
-    `file` is how messages begin: the checkpoint's path and a comma, or nothing.
+    `file` is how messages begin: see `file_of`.
 
     Refused: a key that is missing without a default, of another type, or out of range (`checkpoint-metadata`).
     """

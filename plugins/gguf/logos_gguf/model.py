@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from logos import Header, Spot, refuse
 from logos_gguf import rope
-from logos_gguf.keys import FEW, Keys
+from logos_gguf.keys import FEW, Keys, file_of
 
 # Keys that change what a layer computes. LOGOS writes programs without them, so a value other than these is refused.
 _LARGEST_FLOAT32 = float.fromhex("0x1.fffffep+127")
@@ -31,8 +31,7 @@ _NEUTRAL: Mapping[str, tuple[object, ...]] = {
 
 def keys_of(header: Header) -> Keys:
     """The keys below the architecture's prefix. Refused: a file that names no architecture (`checkpoint-metadata`)."""
-    path = getattr(header, "path", None)
-    file = "" if path is None else f"{path}, "
+    file = file_of(header)
     architecture = header.metadata.get("general.architecture")
     if not isinstance(architecture, str):
         raise refuse(

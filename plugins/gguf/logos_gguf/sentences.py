@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from logos import Header, Spot, nearest, refuse
+from logos_gguf.keys import file_of
 
 _SEEN = 1000
 
@@ -44,7 +45,7 @@ class Sentences:
                 "missing-tensor",
                 f"the program needs {name} from {tensor}; the file has no such tensor"
                 + (f"; the nearest is {near}" if near else ""),
-                Spot(f"tensor {tensor}"),
+                Spot(f"{file_of(self._header)}tensor {tensor}"),
                 "give the whole checkpoint, or another --family",
             )
         self.taken.add(tensor)

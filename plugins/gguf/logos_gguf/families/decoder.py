@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from logos import AuthorOptions, Checkpoint, Graph, Header, Spot, Table, TensorView, View, refuse
 from logos_gguf import blocks, model, rope
-from logos_gguf.keys import Keys
+from logos_gguf.keys import Keys, file_of
 from logos_gguf.names import AS_STORED, HYBRID, attention_layers, gguf_name, split_name
 from logos_gguf.sentences import Sentences, plain
 
@@ -245,7 +245,7 @@ def _refuse_unused(header: Header, taken: set[str], layers: int) -> None:
         raise refuse(
             "unused-tensor",
             f"the checkpoint holds {named}, which this family's program does not use: its numbers would be wrong",
-            Spot(f"tensor {left[0]}"),
+            Spot(f"{file_of(header)}tensor {left[0]}"),
             "use another --family if the checkpoint is of one; if not, LOGOS lacks this model's rule",
         )
 
