@@ -29,9 +29,18 @@ DELTA = {
 
 
 @pytest.mark.parametrize("stem", [*EVERYWHERE, *ATTENTION])
-@pytest.mark.parametrize("family", ["llama", "qwen3", "qwen3moe", "qwen35", "qwen35moe"])
-def test_a_stem_names_its_tensor_in_an_attention_layer(stem: str, family: str) -> None:
-    assert gguf_name(f"{stem}12", {12}, family) == f"blk.12.{(EVERYWHERE | ATTENTION)[stem]}"
+@pytest.mark.parametrize(
+    ("family", "lacks"),
+    [("llama", "Qn Kn Wqg"), ("qwen3", "Wqg"), ("qwen3moe", "Wqg"), ("qwen35", ""), ("qwen35moe", "")],
+)
+def test_a_stem_names_its_tensor_in_an_attention_layer(stem: str, family: str, lacks: str) -> None:
+    due = None if stem in lacks.split() else f"blk.12.{(EVERYWHERE | ATTENTION)[stem]}"
+    assert gguf_name(f"{stem}12", {12}, family) == due
+
+
+@pytest.mark.parametrize("variable", ["an0", "Wq0", "emb", "on", "Wout"])
+def test_a_family_that_there_is_not_names_nothing(variable: str) -> None:
+    assert gguf_name(variable, {0}, "nope") is None
 
 
 @pytest.mark.parametrize("stem", [*EVERYWHERE, *DELTA])

@@ -13,6 +13,16 @@ _DIGITS = re.compile(r"(?<![0-9])(0|[1-9][0-9]*)\Z")
 HYBRID = ("qwen35", "qwen35moe")
 """Families whose layers are attention or delta blocks; in every other one each layer is an attention block."""
 
+_WITHOUT = {
+    "llama": ("Qn", "Kn", "Wqg"),
+    "qwen3": ("Wqg",),
+    "qwen3moe": ("Wqg",),
+    "qwen35": (),
+    "qwen35moe": (),
+}
+"""The families, each with the stems of an attention block that its blocks do not have. Whether a feed-forward network
+is routed is not the family's to say: a llama file may have experts."""
+
 # A stem's tensor, after `blk.<layer>.`, in any block; in an attention block; in a delta block.
 _ANY = {
     "an": "attn_norm.weight",
@@ -72,10 +82,13 @@ def gguf_name(variable: str, attention_layers: Container[int], family: str = "qw
     """The full name of the tensor that a variable takes by a family's naming, such as `blk.0.attn_norm.weight`.
 
     `attention_layers` holds the layers that are attention blocks; it decides in a hybrid family alone. None for
-    states, inputs, tables, names outside the convention, and stems without a meaning in that kind of block. The
-    output head is `output.weight`, which a checkpoint with a tied head lacks.
+    states, inputs, tables, names outside the convention, stems without a meaning in that kind of block (a gate or
+    norms of queries in llama), and a family that is none of these. The output head is `output.weight`, which a
+    checkpoint with a tied head lacks.
     """
     stem, layer = split_name(variable)
+    if family not in _WITHOUT or stem in _WITHOUT[family]:
+        return None
     if layer is None:
         return _UNNUMBERED.get(stem)
     hybrid = family in HYBRID
