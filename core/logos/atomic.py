@@ -57,7 +57,7 @@ def unwritable(path: Path, error: OSError) -> Refused:
         "unwritable-file",
         f"cannot write the file: {error.strerror or error}",
         Spot(os.fspath(path)),
-        "free space, change the folder's permissions, or choose another folder with --out",
+        "free space, change the folder's permissions, or name another folder",
     )
 
 

@@ -80,7 +80,7 @@ def test_a_folder_in_the_way_is_refused_with_the_system_s_reason(tmp_path: Path)
     (refusal,) = refused.value.refusals
     assert refusal.text() == (
         f"{tmp_path / 'f'}: cannot write the file: Is a directory [unwritable-file]\n"
-        "  next: free space, change the folder's permissions, or choose another folder with --out"
+        "  next: free space, change the folder's permissions, or name another folder"
     )
     assert os.listdir(tmp_path) == ["f"]
 
