@@ -105,8 +105,8 @@ def test_inspect_says_what_each_tensor_feeds_and_what_none_does(checkpoint: Path
     assert "  output_norm.weight: 128 of F32, 512 bytes → on (all rows, as stored)" in lines
     assert lines[-3:] == [
         "no program can be written for it:",
-        f"  {strange}, tensor rope_wreqs.weight: the checkpoint holds rope_wreqs.weight, which this family's program does "
-        "not use: its numbers would be wrong [unused-tensor]",
+        f"  {strange}, tensor rope_wreqs.weight: the checkpoint holds rope_wreqs.weight, which this family's program "
+        "does not use: its numbers would be wrong [unused-tensor]",
         "    next: use another --family if the checkpoint is of one; if not, LOGOS lacks this model's rule",
     ]
     record = json.loads(logos("inspect", "--json", strange).stdout)

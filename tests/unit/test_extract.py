@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from weight_fakes import MemoryCheckpoint, bind, leaf, weight
 
 from logos.hookspecs import WeightEntry, WeightFile
 from logos.refusal import Refused
+from logos.source import Spot
 from logos.weights import extract
 from logos.weights.binding import Binding, Bound, Role
 from logos.weights.encode import bfloat16_bits
@@ -173,6 +176,36 @@ def test_leaves_without_a_value_are_refused_together_and_nothing_is_written(tmp_
         "  next: give a checkpoint that holds it, a weight folder with its file, or --fill"
     )
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("form", "name"), [("safetensors", "out/weights.safetensors"), ("raw", "out")]
+)
+def test_what_the_disk_has_no_room_for_is_refused_before_it_is_written(tmp_path: Path, form: str, name: str) -> None:
+    vast = bind(None, Bound(leaf("W", 2**24, 2**24 - 1, True, [(0, 1)]), Role.CONSTANT))
+    path = "weights.safetensors" if form == "safetensors" else "."
+    with pytest.raises(Refused) as refused:
+        write_weight_file(vast, WeightFile(path, (WeightEntry("W", "F64"),), form), tmp_path / "out")
+    (refusal,) = refused.value.refusals
+    free = shutil.disk_usage(tmp_path).free
+    assert (refusal.code, refusal.where) == ("not-enough-space", Spot(str(tmp_path / name)))
+    assert refusal.what.startswith("2,251,799,679,467,520 bytes are to be written, and the disk has ")
+    assert 0.5 < int("".join(filter(str.isdigit, refusal.what.rpartition(" has ")[2]))) / free < 2
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_what_fits_to_the_byte_is_written_and_what_does_not_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = WeightFile("w.safetensors", ENTRIES)
+    total = 10 * 8 + 4 * 8 + 12 * 4 + 12 * 4 + 3 * 4 + 2 * 2
+    for free, fits in ((total - 1, False), (total, True)):
+        monkeypatch.setattr(shutil, "disk_usage", lambda path, free=free: SimpleNamespace(free=free))
+        if fits:
+            assert write_weight_file(binding(tmp_path), file, tmp_path)[0].exists()
+        else:
+            with pytest.raises(Refused, match=rf"{total} bytes are to be written, and the disk has {free} free"):
+                write_weight_file(binding(tmp_path), file, tmp_path)
 
 
 def test_a_failure_half_way_leaves_no_file(tmp_path: Path) -> None:

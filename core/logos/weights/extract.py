@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from logos.atomic import unwritable
 from logos.graph import Leaf
 from logos.refusal import Refusal, Refused, refuse
+from logos.source import Spot
 from logos.weights.binding import Binding
 from logos.weights.blocks import InexactValueError
 from logos.weights.encode import encoded
@@ -92,11 +94,12 @@ def write_weight_file(
     `arrays` give values, in the program's shape, that stand before every other source. The same values give the
     same bytes: elements little-endian, tensors by falling element size and then in the order of the entries. What a
     killed or interrupted run finished, tensor by tensor, is taken over where its sources are the same still. Refused:
-    what `check_sources` refuses; values that an entry's type cannot hold (`inexact-weight`); a disk that does not
-    take the file (`unwritable-file`).
+    what `check_sources` refuses; a disk without room, before anything is written (`not-enough-space`); values that an
+    entry's type cannot hold (`inexact-weight`); a disk that does not take the file (`unwritable-file`).
     """
     items = _items(binding, weight_file, arrays)
-    meter = _Meter(sum(item.nbytes for item in items), progress)
+    total = sum(item.nbytes for item in items)
+    meter = _Meter(total, progress)
     paths = tuple(folder / path for path in weight_file.paths)
     raw = weight_file.format == "raw"
     target = folder / weight_file.path
@@ -105,6 +108,7 @@ def write_weight_file(
         base.mkdir(parents=True, exist_ok=True)
         name = weight_file.format if raw else target.name
         with workplace(base, name, recipe_digest(binding, weight_file, arrays)) as work:
+            _check_space(work, target, total)
             if raw:
                 _write_raw(work, base, items, meter)
             else:
@@ -116,6 +120,14 @@ def write_weight_file(
     except OSError as error:
         raise unwritable(target, error) from error
     return paths
+
+
+def _check_space(work: Workplace, target: Path, total: int) -> None:
+    finished = sum(count for parts in work.finished.values() for count, _ in parts)
+    free = shutil.disk_usage(work.folder).free
+    if total - finished > free:
+        what = f"{total - finished:,} bytes are to be written, and the disk has {free:,} free"
+        raise refuse("not-enough-space", what, Spot(str(target)), "free space, or name a folder on another disk")
 
 
 def check_sources(binding: Binding, weight_file: WeightFile) -> None:
