@@ -145,9 +145,16 @@ def test_a_header_longer_than_the_file_is_refused(tmp_path: Path, data: bytes) -
     assert f"bytes in a file of {len(data)} [broken-weight-file]" in refusal(path)
 
 
-def test_a_broken_npy_file_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "W.npy").write_bytes(b"\x93NUMPY\x01\x00 not one")
-    assert "not a sound .npy file" in refusal(tmp_path / "W.npy")
+@pytest.mark.parametrize("data", [b"", b"\x93NUMPY", b"\x93NUMPY\x01\x00 not one", b"PK\x03\x04", b"\x80\x04N."])
+def test_a_broken_npy_file_is_refused(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "W.npy").write_bytes(data)
+    assert refusal(tmp_path / "W.npy").startswith("FOLDER/W.npy: not a sound .npy file: ")
+
+
+def test_an_archive_of_arrays_is_no_array(tmp_path: Path) -> None:
+    np.savez(tmp_path / "W.npz", W=VALUES)
+    (tmp_path / "W.npz").rename(tmp_path / "W.npy")
+    assert "not a sound .npy file: it is no .npy file [broken-weight-file]" in refusal(tmp_path / "W.npy")
 
 
 def test_a_rewritten_file_is_read_anew(tmp_path: Path) -> None:

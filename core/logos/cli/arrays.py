@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from logos.graph import Graph, Value
 
-
-_MAGIC = b"\x93NUMPY"
 _WORDS: Mapping[type, str] = {
     float: "a number with a point or an exponent",
     bool: "true or false",
@@ -73,14 +71,11 @@ def given_arrays(graph: Graph, given: Mapping[str, str]) -> dict[str, NDArray[An
 
 def load_array(path: Path, place: Place) -> NDArray[Any]:
     """The array of numbers in a .npy file, mapped, not read. Refused: anything else (`bad-value`)."""
-    import numpy as np
+    from logos.weights.files import mapped_npy
 
     try:
-        with path.open("rb") as file:
-            if file.read(len(_MAGIC)) != _MAGIC:
-                raise ValueError("it is no .npy file")
-        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
-    except Exception as error:  # whatever a stranger's bytes make numpy raise
+        return mapped_npy(path)
+    except (OSError, ValueError) as error:
         what = f"cannot read {path}: {getattr(error, 'strerror', None) or error}"
         raise refuse("bad-value", what, place, "give a .npy file of numbers, written with numpy.save") from None
 

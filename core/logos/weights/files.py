@@ -19,6 +19,8 @@ SAFETENSORS = "weights.safetensors"
 RAW_DTYPES = {".f64": "<f8", ".f32": "<f4", ".i64": "<i8"}
 """Raw files: row-major, little-endian, the program's shape, no header; looked for in this order."""
 
+_MAGIC = b"\x93NUMPY"
+
 
 def find_weight_file(folder: Path, variable: str) -> Path | None:
     """The file of a weight folder that holds a variable: weights.safetensors where it has the key, then
@@ -84,10 +86,23 @@ def _raw(path: Path, variable: str, shape: tuple[int, int]) -> Stored:
     return stored_array(np.memmap(path, dtype, "r", shape=shape))
 
 
+def mapped_npy(path: Path) -> NDArray[Any]:
+    """The array in a .npy file, mapped, not read. Raises OSError, and ValueError where it is no such file."""
+    with path.open("rb") as file:
+        if file.read(len(_MAGIC)) != _MAGIC:
+            raise ValueError("it is no .npy file")
+    try:
+        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+    except OSError:
+        raise
+    except Exception as error:  # whatever a stranger's bytes make numpy raise
+        raise ValueError(str(error)) from None
+
+
 def _npy(path: Path, variable: str, shape: tuple[int, int]) -> Stored:
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, EOFError, SyntaxError) as error:
+        array = mapped_npy(path)
+    except ValueError as error:
         raise refuse(
             "broken-weight-file", f"not a sound .npy file: {error}", Spot(str(path)), "write it again with numpy.save"
         ) from None
