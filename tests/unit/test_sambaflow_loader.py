@@ -207,6 +207,13 @@ def test_everything_missing_is_one_message(tmp_path: Path) -> None:
     assert message(tmp_path, leaves) == "DIR does not hold weight W (3 by 2), weight N (1 by 3)"
 
 
+def test_a_folder_that_is_not_there_is_refused_even_where_nothing_is_to_be_read(tmp_path: Path) -> None:
+    assert message(tmp_path / "typo", {}) == "DIR: there is no such weight folder"
+    (tmp_path / "file").touch()
+    assert message(tmp_path / "file", {}, fills={}) == "DIR: there is no such weight folder"
+    assert loaded(Path(""), {}) is not None
+
+
 def test_a_file_of_another_length_is_refused_with_both_sizes(tmp_path: Path) -> None:
     VALUES[:2].tofile(tmp_path / "W.f64")
     assert message(tmp_path, {"W": W}) == "DIR/W.f64 has 32 bytes; W (3 by 2) takes 48"

@@ -132,6 +132,8 @@ def find_values(directory: str, leaves: Mapping[str, Leaf]) -> dict[str, Stored]
     """The leaves that a folder holds: weights.safetensors first, then `<name>.f64`, `.f32`, `.i64`, row-major,
     little-endian, in the program's shape, then `<name>.npy`. A raw file of another length is refused with both
     sizes."""
+    if not os.path.isdir(directory or "."):
+        raise ArtifactError(f"{directory}: there is no such weight folder")
     together = os.path.join(directory, "weights.safetensors")
     entries = safetensors_entries(together) if os.path.isfile(together) else {}
     found = {name: entries[name] for name in leaves if name in entries}
