@@ -21,7 +21,7 @@ help:
 	@echo "make build     install LOGOS without torch and build the example programs"
 	@echo "make test      ruff, mypy and the fast tests (minutes)"
 	@echo "make test-all  also the slow tests, which download a model once"
-	@echo "make soak      the property tests with many more examples"
+	@echo "make soak      the property tests with many more examples, and 500 killed builds"
 
 build: $(INSTALLED)
 	$(BIN)/logos build
@@ -37,6 +37,7 @@ test-all: check
 
 soak: $(TESTABLE)
 	$(BIN)/python -m pytest -m "hypothesis and not gpu" --hypothesis-profile=soak
+	LOGOS_KILLS=500 $(BIN)/python -m pytest -m slow tests/end_to_end/test_killed_builds.py
 
 check: $(TESTABLE)
 	$(BIN)/ruff check

@@ -71,6 +71,7 @@ def carry_out(
     journal = Journal(private)
     for path in unsound(journal, plan.steps):
         _forget(path)
+    _claim(plan, journal)
     _settle(private)
     steps = {step.title: step for step in plan.steps}
 
@@ -138,6 +139,15 @@ def _forget(path: Path) -> None:
             raise unwritable(path, error) from error
     except OSError as error:
         raise unwritable(path, error) from error
+
+
+def _claim(plan: Plan, journal: Journal) -> None:
+    """Notes, before anything is made, which files the artifacts will hold: a tool that is killed leaves some of them,
+    and a later build may not want them."""
+    for unit in plan.units:
+        folder = os.path.abspath(unit.folder)
+        journal.artifacts[folder] = sorted({*journal.artifacts.get(folder, ()), *unit.files})
+    journal.close()
 
 
 def _remove_leftovers(plan: Plan, journal: Journal) -> None:

@@ -51,7 +51,8 @@ def clean(out: Path) -> Cleaned:
     journal = Journal(private)
     removed: list[Path] = []
     kept: list[Path] = []
-    for path in map(Path, sorted(journal.stamps)):
+    claimed = {os.path.join(folder, file) for folder, files in journal.artifacts.items() for file in files}
+    for path in map(Path, sorted(claimed | set(journal.stamps))):
         if private.absolute() not in path.parents and os.path.lexists(path):
             (removed if journal.sound(path, None) and _unlink(path) else kept).append(path)
     for folder in {Path(folder) for folder in journal.artifacts} | {path.parent for path in removed}:

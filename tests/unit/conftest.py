@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from process import RIGHTS
 from toy_build import PROGRAM, Toy
 
 PLUGIN = Path(__file__).parents[1] / "toy_plugin"
@@ -22,3 +23,16 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
     made = Toy(folder, capfd)
     made.write("p.lg", PROGRAM)
     return made
+
+
+WITHOUT_RIGHTS = pytest.StashKey[list[str]]()
+"""The tests that ran builds without root's rights, though they run as root."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[WITHOUT_RIGHTS] = []
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if count := len(config.stash[WITHOUT_RIGHTS]):
+        terminalreporter.write_line(f"{count} tests of permissions ran their builds as {RIGHTS}")
