@@ -35,6 +35,16 @@ Let z be moe of y with router R gate G up G down D top 1 of 2 experts.
 Let s be gelu of z.
 """
 
+LAYERS = """\
+Let x be a 1 by 2 tensor of Real.
+Let W0 be a 2 by 2 tensor of Real.
+Let W1 be a 2 by 2 tensor of Real.
+Let W2 be a 2 by 2 tensor of Real.
+Let W3 be a 2 by 2 tensor of Real.
+Let W4 be a 2 by 2 tensor of Real.
+Let y be x matmul W0.
+"""
+
 UNFIT = """\
 Let tok be a 1 by 1 tensor of Int.
 Let emb be a 320 by 127 tensor of Real.
@@ -54,7 +64,13 @@ COMMANDS = (
     "run p.lg --set x=@none.npy --set tok=0",
     "run p.lg --set x=1 --set tok=18446744073709551615",
     "run p.lg",
+    "run layers.lg --family toy",
+    "run layers.lg --family toy --weights broken",
     "run p.lg --set x=1 --set tok=4",
+    "run p.lg --set x=1e400 --set tok=0",
+    "run p.lg --set x=1 --set tok=0 --npy given/readme",
+    "run vast.lg --fill noise",
+    "author tiny.gguf --family qwen3 -o a.lg",
     "run p.lg --set x=1 --tokens 1 --generate 3",
     "run nowhere.lg",
     "run none.lg --tokens 1",
@@ -90,7 +106,10 @@ def test_the_messages_are_exactly_these(toy: Toy, oracles: Path) -> None:
     toy.write("p.lg", PROGRAM)
     toy.write("moe.lg", EXPERTS)
     toy.write("none.lg", "Let x be a 1 by 2 tensor of Real.\nSet item 1 of x to 1.\nLet y be silu of x.\n")
+    toy.write("layers.lg", LAYERS)
+    toy.write("vast.lg", "Let x be a 16777216 by 16777215 tensor of Real.\nLet y be transpose of x.\n")
     toy.write("given/readme", "")
+    toy.write("broken/weights.safetensors", "not one")
     given = [path.name for path in toy.folder.iterdir()]
     said = []
     for command in COMMANDS:

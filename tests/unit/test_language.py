@@ -162,19 +162,19 @@ _LONG = 10_000
                                   "Let y be silu of x", "Show x{i}.", "Let x be a 1 by 1 tensor of Int."])  # fmt: skip
 def test_ten_thousand_faults_take_seconds(line: str) -> None:
     """Comparing each fault with every name or every pattern would take minutes."""
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(Refused):
         graph("\n".join(line.format(i=i, j=i + 1) for i in range(_LONG)))
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
 
 
 def test_a_long_program_is_read_and_printed_in_seconds() -> None:
     lines = ["Let x0 be a 1 by 4 tensor of Real.", "Let W be a 4 by 4 tensor of Real."]
     lines += [f"Let x{i + 1} be x{i} matmul W.\nShow x{i}." for i in range(_LONG)]
-    start = time.perf_counter()
+    start = time.process_time()
     made = graph("\n".join(lines))
     assert graph(print_program(made)) == made
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
 
 
 def test_very_long_words_are_cut_in_messages() -> None:

@@ -27,7 +27,7 @@ def test_the_nearest_word_is_found(word: str, known: list[str], near: str | None
 @pytest.mark.parametrize("known", [TENSORS, ["a" * 256] * 131_072, ["blk.7.attn_q.weight" * 8] * 131_072])
 @pytest.mark.parametrize("word", ["blk.7.attn_x.weight", "blk.7.attn_x.weight" * 13])
 def test_a_hint_among_all_the_tensors_of_a_crafted_file_costs_little(word: str, known: list[str]) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     for _ in range(5):
         nearest(word, known)
-    assert time.perf_counter() - started < 1
+    assert time.process_time() - started < 1
