@@ -144,8 +144,7 @@ def given_settings(program: Program, texts: Iterable[str]) -> dict[str, Any]:
 
 
 def parsed_setting(program: Program, text: str) -> tuple[str, Any]:
-    """NAME=VALUE as the name and a number, a nested list or an array. A whole number for a Real is a Real of any
-    size."""
+    """NAME=VALUE as the name and a number, a nested list or an array. A whole number for a Real is a Real."""
     name, equals, value = text.partition("=")
     name = name.strip()
     if not equals or not name:
@@ -155,9 +154,21 @@ def parsed_setting(program: Program, text: str) -> tuple[str, Any]:
     if value.startswith("@"):
         return name, npy_array(value[1:])
     try:
-        return name, json.loads(value) if program.leaves[name].whole else json.loads(value, parse_int=float)
+        if program.leaves[name].whole:
+            return name, json.loads(value)
+        return name, json.loads(value, parse_int=finite, parse_float=finite)
+    except OverflowError:
+        raise ArtifactError(f"a value of {name} is too large for float64") from None
     except (ValueError, RecursionError) as error:
         raise ArtifactError(f"--set {name}: a number, a nested list or @file.npy is due ({error})") from None
+
+
+def finite(digits: str) -> float:
+    """Digits as a number; OverflowError where float64 has none so large: `Infinity` is asked for by its name."""
+    number = float(digits)
+    if np.isinf(number):
+        raise OverflowError
+    return number
 
 
 def parsed_tokens(program: Program, text: str | None, given: Iterable[str]) -> list[int]:
