@@ -131,12 +131,11 @@ def _crashed(failure: Failure) -> bool:
 
 
 def _forget(path: Path) -> None:
-    """Removes a file; a folder in its place is for the step to complain of."""
+    """Removes a file, if it is there. A folder in its place is refused: ninja would take it for the file."""
     try:
         path.unlink()
-    except (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError) as error:
-        if isinstance(error, PermissionError) and not path.is_dir():
-            raise unwritable(path, error) from error
+    except (FileNotFoundError, NotADirectoryError):
+        return
     except OSError as error:
         raise unwritable(path, error) from error
 

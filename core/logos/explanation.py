@@ -19,10 +19,12 @@ _HELD = (Role.WEIGHT, Role.TABLE, Role.CONSTANT)
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage of a build for a target: a title, and what it makes, with bytes where they are known beforehand."""
+    """One stage of a build for a target: a title, and what it makes, with bytes where they are known beforehand;
+    `unit` says of what these are, where it is not the whole file."""
 
     title: str
     makes: tuple[tuple[str, int | None], ...]
+    unit: str = ""
 
 
 def stages(target: Target, job: Job, artifacts: Sequence[Artifact]) -> tuple[Stage, ...]:
@@ -32,7 +34,8 @@ def stages(target: Target, job: Job, artifacts: Sequence[Artifact]) -> tuple[Sta
     found = [Stage("emit", texts)]
     for file in following.extractions:
         count = sum(entry_bytes(job.binding, entry) for entry in file.entries)
-        found.append(Stage(f"extract {len(file.entries)} values as {_dtypes(file.entries)}", ((file.path, count),)))
+        values = "1 value" if len(file.entries) == 1 else f"{len(file.entries)} values"
+        found.append(Stage(f"extract {values} as {_dtypes(file.entries)}", ((file.path, count),), " of values"))
     found += [Stage(edge.rule, tuple((path, None) for path in edge.outputs)) for edge in following.edges]
     return tuple(found)
 

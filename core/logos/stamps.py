@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 
 Stamp = list[int]
@@ -23,12 +24,12 @@ def stamp(path: str) -> Stamp | None:
 
 
 def output_stamp(path: str) -> Stamp | None:
-    """The stamp of a file that a build wrote: its permissions may change."""
+    """The stamp of a file that a build wrote: its permissions may change. None where there is none, or a folder."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):
         return None
-    return [found.st_size, found.st_mtime_ns]
+    return [found.st_size, found.st_mtime_ns] if stat.S_ISREG(found.st_mode) else None
 
 
 def listing(folder: str) -> list[str]:

@@ -250,6 +250,16 @@ def test_a_step_s_refusal_is_shown_as_it_is_and_the_build_is_refused(toy: Toy) -
     assert "by hand" not in ran.err
 
 
+def test_a_folder_where_a_file_is_due_is_refused(toy: Toy) -> None:
+    toy.build("p.lg", "--target", "toy", "--family", "toy", "-D", "weights=raw")
+    (toy.folder / "build/p/toy/raw/W.f32").unlink()
+    toy.write("build/p/toy/raw/W.f32/mine", "")
+    ran = toy.build("p.lg", "--target", "toy", "--family", "toy", "-D", "weights=raw")
+    assert ran.code == 1
+    assert "build/p/toy/raw/W.f32: cannot write the file: Is a directory [unwritable-file]" in ran.err
+    assert (toy.folder / "build/p/toy/raw/W.f32/mine").exists()
+
+
 def test_a_step_that_crashes_keeps_its_traceback(toy: Toy) -> None:
     ran = toy.build("p.lg", "--target", "toy", "--family", "toy", "-D", "words=crash")
     assert ran.code == 3

@@ -67,14 +67,10 @@ def test_sources_that_are_read_only_without_a_home_or_a_network_build(tmp_path: 
 
 
 NAMES = (
-    "two  blanks",
-    "dollar $x $$ ${y}",
-    "colon: bar|pipe",
-    'it\'s "quoted" `so`',
-    "größe 模型 ☃",
+    "two  blanks, dollar $x $$ ${y}",
+    'colon: bar|pipe it\'s "quoted" `so` größe 模型 ☃',
     "n" * 200,
-    "a;b&c>d #e %41 \\n",
-    " -D x=y ",
+    " -D x=y a;b&c>d #e %41 \\n ",
 )
 
 

@@ -58,7 +58,7 @@ def command(
     for stage in stages(made, job, artifacts):
         click.echo(f"  {stage.title}")
         for path, count in stage.makes:
-            click.echo(f"    → {path}{'' if count is None else f': {size(count)}'}")
+            click.echo(f"    → {path}{'' if count is None else f': {size(count)}{stage.unit}'}")
 
 
 def _explain(binding: Binding, artifacts: tuple[Artifact, ...]) -> None:
