@@ -29,14 +29,17 @@ MEMORY = 300
 
 EXTRACT = """
 import os, sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from logos.cli.main import cli
 program, checkpoint, out = sys.argv[1:]
 cli.main(["extract", program, "--checkpoint", checkpoint, "--weights-format", "q8", "--out", out, "-q"],
          prog_name="logos", standalone_mode=False)
-for file in Path(out).iterdir():
+def sync(file):
     with open(file, "rb") as made:
         os.fsync(made.fileno())
+with ThreadPoolExecutor(8) as pool:
+    list(pool.map(sync, Path(out).iterdir()))
 for line in open("/proc/self/status"):
     if line.startswith("VmHWM"):
         print(line.split()[1])

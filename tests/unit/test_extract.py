@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from gguf import GGMLQuantizationType, quantize
 from safetensors.numpy import load_file
 from weight_fakes import MemoryCheckpoint, bind, leaf, weight
 
+from gguf_writer import gguf, tensor
 from logos.hookspecs import WeightEntry, WeightFile
 from logos.refusal import Refused
 from logos.source import Spot
@@ -24,6 +26,7 @@ from logos.weights.safetensors import read_header
 from logos.weights.stream import chunks
 from logos.weights.values import leaf_array
 from logos.weights.views import Table, TensorView
+from logos_gguf.checkpoint import GGUFCheckpoint
 
 ROWS = np.random.default_rng(1).standard_normal((4, 3)).astype(np.float32)
 
@@ -227,6 +230,32 @@ def test_bfloat16_is_the_nearest_with_ties_to_even_and_keeps_nan() -> None:
     with np.errstate(all="ignore"):
         expected = quantize(values, GGMLQuantizationType.BF16).view(np.uint16)
     np.testing.assert_array_equal(bfloat16_bits(values), expected)
+
+
+@pytest.mark.parametrize("form", ["raw", "safetensors"])
+def test_an_interrupted_extraction_goes_on_where_it_ended(tmp_path: Path, form: str) -> None:
+    numbers = np.random.default_rng(9)
+    arrays = {f"t{n}": tensor(numbers.standard_normal((32, 64)).astype(np.float32)) for n in range(6)}
+    (tmp_path / "m.gguf").write_bytes(gguf({}, arrays))
+    checkpoint: Any = GGUFCheckpoint(tmp_path / "m.gguf")
+    made = bind(checkpoint, *(weight(leaf(f"W{n}", 32, 64), TensorView(f"t{n}"), checkpoint) for n in range(6)))
+    file = WeightFile("w", tuple(WeightEntry(f"W{n}", "F32") for n in range(6)), form)
+    written = {path.name: path.read_bytes() for path in write_weight_file(made, file, tmp_path / "whole")}
+
+    def interrupt(done: int, total: int) -> None:
+        if done > total / 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        write_weight_file(made, file, tmp_path / "out", progress=interrupt)
+    (left,) = (tmp_path / "out").rglob("journal")
+    finished = left.read_bytes().count(b"\n") - 1
+    assert finished >= 2
+    seen: list[int] = []
+    paths = write_weight_file(made, file, tmp_path / "out", progress=lambda done, total: seen.append(done))
+    assert {path.name: path.read_bytes() for path in paths} == written
+    assert len(seen) == 6
+    assert list((tmp_path / "out").rglob(".*")) == []
 
 
 @pytest.mark.parametrize(("value", "bits"), [

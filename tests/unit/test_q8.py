@@ -90,6 +90,16 @@ def test_quants_times_scales_are_ggufs_values_to_the_bit() -> None:
     assert same.all()
 
 
+def test_every_scale_is_numpys_float32_of_the_float16() -> None:
+    every = np.arange(2**16, dtype="<u2")
+    raw = np.zeros((2**16, 34), np.uint8)
+    raw[:, :2] = every.view(np.uint8).reshape(-1, 2)
+    _, scales = split(raw)
+    expected = every.view("<f2").astype(np.float32)
+    same = (scales[:, 0].view(np.uint32) == expected.view(np.uint32)) | (np.isnan(scales[:, 0]) & np.isnan(expected))
+    assert same.all()
+
+
 RAW = np.random.default_rng(5).integers(0, 120, (6, 68), dtype=np.uint8)
 QUANTS, SCALES = split(RAW)
 

@@ -90,7 +90,7 @@ class Text(Protocol):
 
 
 class Checkpoint(Header, Protocol):
-    """An open checkpoint, memory-mapped; nothing is read until asked for."""
+    """An open checkpoint, memory-mapped; nothing is read until asked for. Rows may be asked for by several threads."""
 
     @property
     def path(self) -> Path: ...

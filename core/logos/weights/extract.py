@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -38,7 +39,13 @@ _BAND = 96 << 20
 """Bytes held at once while a transpose is written."""
 
 _BLOCKS = 2 << 20
-"""Bytes of blocks that are split at once."""
+"""Bytes of blocks that are split at once: what comes of them stays in a core's cache until it is written."""
+
+_AT_ONCE = 2
+"""Items that go into files of their own at once."""
+
+_HANDED = 16 << 20
+"""Bytes after which the disk is told to begin writing."""
 
 
 @dataclass(frozen=True)
@@ -175,28 +182,39 @@ def _not_whole(item: _Item) -> Refusal:
 
 
 class _Meter:
-    """Counts bytes for the progress callback."""
+    """Counts bytes for the progress callback, which is called by one thread at a time."""
 
     def __init__(self, total: int, progress: Progress | None) -> None:
-        self._done, self._total, self._progress = 0, total, progress
+        self._done, self._total, self._progress, self._lock = 0, total, progress, Lock()
 
     def add(self, count: int) -> None:
-        self._done += count
-        if self._progress is not None:
-            self._progress(self._done, self._total)
+        with self._lock:
+            self._done += count
+            if self._progress is not None:
+                self._progress(self._done, self._total)
 
 
 def _write_raw(work: Workplace, base: Path, items: list[_Item], meter: _Meter) -> None:
-    """Every item into files of its own, which are to end in `base`."""
-    for item in items:
-        done = dict(zip(item.entry.files, work.finished.get(item.entry.variable, ()), strict=False))
-        if done and all(_made(work, base / name, part) for name, part in done.items()):
-            meter.add(item.nbytes)
-            continue
-        with ExitStack() as stack:
-            files = [stack.enter_context(open(work.folder / name, "wb")) for name in item.entry.files]
-            parts = _write(files, item, meter)
-        work.record(item.entry.variable, *parts)
+    """Every item into files of its own, which are to end in `base`; some items at once."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        running = [pool.submit(_write_alone, work, base, item, meter) for item in items]
+        try:
+            for one in running:
+                one.result()
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def _write_alone(work: Workplace, base: Path, item: _Item, meter: _Meter) -> None:
+    done = dict(zip(item.entry.files, work.finished.get(item.entry.variable, ()), strict=False))
+    if done and all(_made(work, base / name, part) for name, part in done.items()):
+        meter.add(item.nbytes)
+        return
+    with ExitStack() as stack:
+        files = [stack.enter_context(open(work.folder / name, "wb")) for name in item.entry.files]
+        parts = _write(files, item, meter)
+    work.record(item.entry.variable, *parts)
 
 
 def _made(work: Workplace, final: Path, part: Part) -> bool:
@@ -238,33 +256,36 @@ def _follows(work: Workplace, file: BinaryIO, item: _Item) -> bool:
 
 
 def _write(files: Sequence[BinaryIO], item: _Item, meter: _Meter) -> list[Part]:
-    """Writes an item's runs, one on the disk's way while the next is decoded."""
-    digests = [Digest() for _ in files]
-
-    def put(arrays: tuple[NDArray[Any], ...]) -> None:
-        for file, digest, array in zip(files, digests, arrays, strict=True):
-            data = array.reshape(-1).view(np.uint8).data
-            file.write(data)
-            digest.update(data)
-            _begin_writing(file, len(data))
-
-    with ThreadPoolExecutor(1) as writer:
-        under_way: Future[None] | None = None
-        for arrays in item.streams():
-            if under_way is not None:
-                under_way.result()
-            under_way = writer.submit(put, arrays)
-            meter.add(sum(array.nbytes for array in arrays))
-        if under_way is not None:
-            under_way.result()
-    return [digest.part() for digest in digests]
+    outputs = [_Output(file) for file in files]
+    for arrays in item.streams():
+        for output, array in zip(outputs, arrays, strict=True):
+            output.write(array.reshape(-1).view(np.uint8).data)
+        meter.add(sum(array.nbytes for array in arrays))
+    return [output.part() for output in outputs]
 
 
-def _begin_writing(file: BinaryIO, count: int) -> None:
-    """Lets the disk take the last `count` bytes now: a system that is left to itself begins when memory is full."""
-    file.flush()
-    if hasattr(os, "posix_fadvise"):
-        os.posix_fadvise(file.fileno(), file.tell() - count, count, os.POSIX_FADV_DONTNEED)
+class _Output:
+    """A run of bytes on its way into a file, with its digest."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._digest, self._handed = file, Digest(), 0
+
+    def write(self, data: memoryview) -> None:
+        self._file.write(data)
+        self._digest.update(data)
+        if self._digest.count - self._handed >= _HANDED:
+            self._hand_over()
+
+    def part(self) -> Part:
+        self._hand_over()
+        return self._digest.part()
+
+    def _hand_over(self) -> None:
+        """Lets the disk begin with what was written: a system that is left to itself begins when memory is full."""
+        self._file.flush()
+        count, self._handed = self._digest.count - self._handed, self._digest.count
+        if count >= _HANDED and hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self._file.fileno(), self._file.tell() - count, count, os.POSIX_FADV_DONTNEED)
 
 
 def _oriented(source: Stored, transposed: bool) -> Iterator[NDArray[Any]]:

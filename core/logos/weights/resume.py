@@ -11,6 +11,7 @@ import json
 import os
 import secrets
 import shutil
+import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -81,12 +82,13 @@ class Workplace:
     """The folder of one run. `finished` are the parts of each key that earlier runs finished, by their journal."""
 
     def __init__(self, folder: Path, journal: BinaryIO, finished: Mapping[str, tuple[Part, ...]]) -> None:
-        self.folder, self._journal, self.finished = folder, journal, finished
+        self.folder, self._journal, self.finished, self._lock = folder, journal, finished, threading.Lock()
 
     def record(self, key: str, *parts: Part) -> None:
         """Notes that a key's parts are written. What they were written to must be flushed first."""
-        self._journal.write(json.dumps([key, parts]).encode() + b"\n")
-        self._journal.flush()
+        with self._lock:
+            self._journal.write(json.dumps([key, parts]).encode() + b"\n")
+            self._journal.flush()
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import mmap
 import re
-from collections import deque
+import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -44,7 +44,7 @@ class GGUFCheckpoint:
             raise broken(path, f"the shards hold {len(tensors)} tensors; split.tensors.count says {due}")
         self.tensors: Mapping[str, Tensor] = MappingProxyType(tensors)
         self._maps = tuple(shard.map for shard in shards)
-        self._behind: deque[tuple[mmap.mmap, int, int]] = deque()
+        self._behind = threading.local()
 
     def raw_rows(self, name: str, start: int, stop: int) -> NDArray[np.uint8]:
         tensor, shard = self.tensors[name], self._shards[name]
@@ -79,21 +79,21 @@ class GGUFCheckpoint:
         return GGUFText(read_vocabulary(self.metadata, self.path))
 
     def close(self) -> None:
-        self._behind.clear()
         for data in self._maps:
             # Arrays that are still in use keep their mapping, which then goes with the last of them.
             with suppress(BufferError):
                 data.close()
 
     def _release(self, shard: Shard, at: int, count: int) -> None:
-        """Gives back the pages of rows read two reads before these, so that a stream through a large file stays small.
+        """Gives back the pages of the rows that this thread read before these, so that a stream through a large file
+        stays small.
 
-        They are pages of a file, so an array that still looks at them reads them again; a stream's last rows may be
-        on their way to a disk, and are kept.
+        They are pages of a file, so an array that still looks at them reads them again.
         """
-        self._behind.append((shard.map, at, count))
-        if len(self._behind) > 2:
-            release(*self._behind.popleft())
+        before: tuple[mmap.mmap, int, int] | None = getattr(self._behind, "rows", None)
+        if before is not None:
+            release(*before)
+        self._behind.rows = (shard.map, at, count)
 
 
 def _shards(path: Path) -> list[Shard]:
