@@ -20,7 +20,7 @@ from logos.manager import Manager
 from logos.near import suggestion
 from logos.refusal import Refusal, Refused
 from logos.selection import Order, Selection
-from logos.source import Source, Spot
+from logos.source import Place, Source, Spot
 from logos.steps import (
     Step,
     absolute,
@@ -151,6 +151,18 @@ def check_hold(target: Target, hold: tuple[str, ...]) -> None:
         )
 
 
+@contextmanager
+def _placed(ending: str, place: Place | None) -> Iterator[None]:
+    """Gives refusals whose code ends so (`unknown-target`) the place of the key that named what is refused."""
+    try:
+        yield
+    except Refused as refused:
+        if place is None:
+            raise
+        found = [replace(one, where=place) if one.code.endswith(ending) else one for one in refused.refusals]
+        raise Refused(found) from None
+
+
 class _Planner:
     """Makes the unit of one order."""
 
@@ -161,14 +173,13 @@ class _Planner:
         self.records: dict[Path, str] = {}
 
     def unit(self) -> Unit:
+        """The order's unit. Refused: everything wrong with it, at the key of logos.toml that named it."""
         order = self.order
-        try:
+        with _placed("-target", order.target_place), _placed("-family", order.family_place):
             target = self.manager.target(order.target)
-        except Refused as refused:
-            raise Refused(replace(one, where=order.target_place or one.where) for one in refused.refusals) from None
-        check_hold(target, order.hold)
-        steps = [self._author()] if order.author is not None else []
-        target, job = make_job(self.manager, self.order.request, order.target)
+            check_hold(target, order.request.hold)
+            steps = [self._author()] if order.author is not None else []
+            target, job = make_job(self.manager, self.order.request, order.target)
         try:
             return self._of(target, job, steps)
         finally:

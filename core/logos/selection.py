@@ -33,7 +33,8 @@ class Flags:
 
 @dataclass(frozen=True)
 class Order:
-    """One program for one target, and the artifact's folder. `author` says how to write the program first."""
+    """One program for one target, and the artifact's folder. `author` says how to write the program first; the places
+    say where logos.toml names the target and the family, if it does."""
 
     name: str
     target: str
@@ -41,7 +42,7 @@ class Order:
     request: Request
     folder: Path
     author: Author | None = None
-    hold: tuple[str, ...] = ()
+    family_place: Place | None = None
 
     @property
     def title(self) -> str:
@@ -169,13 +170,9 @@ def _faults(project: Project, flags: Flags) -> Iterator[Refusal]:
 
 def _order(project: Project, target: str, flags: Flags, base: Path, alone: bool) -> Order:
     options: dict[str, object] = {**project.targets.get(target, {}), **flags.defines}
-    if flags.hold:
-        options["hold"] = flags.hold
 
     def option_place(key: str) -> Place:
-        if key in flags.defines or (key == "hold" and flags.hold):
-            return Spot(f"-D {key}" if key in flags.defines else "--hold")
-        return project.place("target", target, key)
+        return Spot(f"-D {key}") if key in flags.defines else project.place("target", target, key)
 
     author = project.author
     request = Request(
@@ -187,11 +184,13 @@ def _order(project: Project, target: str, flags: Flags, base: Path, alone: bool)
         options=options,
         option_place=option_place,
         override_place=lambda name: project.place("weights", name),
+        hold=flags.hold,
     )
     out = base if flags.out is not None else project.out or base
     folder = out if alone else out / project.name / target
     place = project.place("target", target) if target in project.targets else None
-    return Order(project.name, target, place, request, folder, author, flags.hold)
+    family_place = project.place("project", "family") if project.family and not flags.family else None
+    return Order(project.name, target, place, request, folder, author, family_place)
 
 
 def _same_name(projects: Iterable[Project]) -> Iterator[Refusal]:

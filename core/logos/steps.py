@@ -173,6 +173,8 @@ def _request_arguments(order: Order) -> list[str]:
     for flag, pairs in (("--tensor", request.overrides), ("-D", _texts(request.options))):
         for key, value in pairs.items():
             arguments += [flag, f"{key}={value}"]
+    for step in request.hold:
+        arguments += ["--hold", step]
     return arguments
 
 

@@ -63,7 +63,11 @@ def install(folder: Path, name: str, module: str) -> None:
     (folder / f"{name}_module.py").write_text(module.replace("NAME", "odd"))
 
 
-@pytest.mark.parametrize("fault", list(FAULTS))
+FAST = ("system-exit", "no-marker", "taken-name")
+SLOW = [pytest.param(fault, marks=pytest.mark.slow) for fault in FAULTS if fault not in FAST]
+
+
+@pytest.mark.parametrize("fault", [*FAST, *SLOW])
 def test_a_broken_plugin_breaks_its_own_target_alone(tmp_path: Path, fault: str) -> None:
     module, target, cause = FAULTS[fault]
     install(tmp_path / "site", "strange", module)

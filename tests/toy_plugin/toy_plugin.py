@@ -43,7 +43,6 @@ class ToyOptions:
     path: str = "notes/counts.txt"
     words: tuple[str, ...] = ()
     loud: bool = False
-    hold: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,7 @@ class ToyTarget:
         if "crash" in options.words and "NINJA_STATUS" in os.environ:
             raise RuntimeError("the toy broke")
         lines = [f"{node.line}: {node.op.name}" for node in job.graph.nodes]
-        said = [options.style, str(options.loud), *options.words, *(f"held {step}" for step in options.hold)]
+        said = [options.style, str(options.loud), *options.words, *(f"held {step}" for step in job.hold)]
         text = "\n".join([*lines, *said, ""])
         return Artifact("program.txt", text), Artifact(options.path, f"{len(lines)}\n")
 

@@ -212,6 +212,17 @@ def test_everything_refused_is_said_in_one_run_and_nothing_is_written(toy: Toy) 
     assert not (toy.folder / "build").exists()
 
 
+def test_a_family_that_is_none_is_refused_at_its_key(toy: Toy) -> None:
+    toy.write("logos.toml", '[project]\nname = "it"\nprogram = "p.lg"\nfamily = "toi"\n[target.toy]\n')
+    ran = toy.build()
+    assert ran.err.startswith("logos.toml:4:1: project.family: no installed plugin offers the family toi; did you mean")
+    assert "[unknown-family]\n    family = " in ran.err
+    ran = toy.build("--family", "tou")
+    assert ran.err.startswith(
+        "family tou: no installed plugin offers the family tou; did you mean toy? [unknown-family]"
+    )
+
+
 def test_what_a_target_refuses_leaves_an_earlier_artifact_as_it_was(toy: Toy) -> None:
     arguments = ("p.lg", "--target", "toy", "--family", "toy")
     toy.build(*arguments)

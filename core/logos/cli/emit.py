@@ -55,8 +55,7 @@ def command(
 
     manager = open_manager(verbose)
     check_hold(manager.target(target), hold)
-    given = {**options, "hold": ",".join(hold)} if hold else options
-    request = Request(program, checkpoint, weights, family, tensors, given, override_place=tensor_place)
+    request = Request(program, checkpoint, weights, family, tensors, options, override_place=tensor_place, hold=hold)
     made, job = make_job(manager, request, target)
     for path, changed in write_artifacts(emit_artifacts(made, job), out):
         count = path.stat().st_size

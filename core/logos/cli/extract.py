@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from logos.cli.build_options import amount, folder_option, quiet_option, size, tensor_option, tensor_place
+from logos.cli.build_options import (
+    amount,
+    folder_option,
+    hold_option,
+    quiet_option,
+    size,
+    tensor_option,
+    tensor_place,
+)
 from logos.cli.common import json_option, open_manager, program_options, target_options, verbose_option
 from logos.cli.progress import progress
 
@@ -37,6 +45,7 @@ _NAMED = 8
 @program_options
 @tensor_option
 @target_options
+@hold_option
 @click.option("--file", "chosen", metavar="PATH", help="Extract this weight file of the artifact [all of them].")
 @json_option
 @quiet_option
@@ -51,6 +60,7 @@ def command(
     family: str | None,
     tensors: dict[str, str],
     options: dict[str, str],
+    hold: tuple[str, ...],
     chosen: str | None,
     as_json: bool,
     quiet: bool,
@@ -69,7 +79,7 @@ def command(
     if kind is not None and (options or chosen):
         raise click.UsageError("-D and --file belong to --target")
     manager = open_manager(verbose)
-    request = Request(program, checkpoint, weights, family, tensors, options, override_place=tensor_place)
+    request = Request(program, checkpoint, weights, family, tensors, options, override_place=tensor_place, hold=hold)
     binding, files = _of_target(manager, request, target, chosen) if target else _of_program(manager, request, kind)
     for weight_file in files:
         _write(binding, weight_file, out, as_json, quiet)
