@@ -43,7 +43,7 @@ def account(
         "written": {path: output_stamp(path) for path in written},
         "said": said,
     }
-    return json.dumps(record, indent=1) + "\n"
+    return json.dumps(record, separators=(",", ":")) + "\n"
 
 
 def nothing_to_do(arguments: Sequence[str]) -> str | None:

@@ -39,7 +39,7 @@ class ToyOptions:
 
     style: Literal["plain", "fancy"] = "plain"
     weights: Literal["none", "safetensors", "raw"] = "none"
-    tool: Literal["none", "copy", "fail", "slow", "say"] = "none"
+    tool: Literal["none", "copy", "fail", "slow", "say", "starve"] = "none"
     path: str = "notes/counts.txt"
     words: tuple[str, ...] = ()
     loud: bool = False
@@ -77,13 +77,15 @@ class ToyTarget:
         fail = Rule("fail", "echo 'toy tool: line 3: it broke' >&2; exit 7", "")
         slow = Rule("slow", "echo half > $out; sleep 60", "")
         say = Rule("say", f"echo {' '.join(options.words)} > $out", "")
+        starve = Rule("starve", "kill -9 $$$$", "")
         edges = {
+            "starve": (Edge("starve", ("no.txt",), ()),),
             "say": (Edge("say", ("said.txt",), ()),),
             "copy": (Edge("copy", ("copy.txt",), ("program.txt",)),),
             "fail": (Edge("fail", ("no.txt",), ()),),
             "slow": (Edge("slow", ("slow.txt",), ()),),
         }
-        return Steps(files, (copy, fail, slow, say), edges.get(options.tool, ()))
+        return Steps(files, (copy, fail, slow, say, starve), edges.get(options.tool, ()))
 
     def outputs(self, job: Job) -> tuple[str, ...]:
         return ()

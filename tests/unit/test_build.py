@@ -245,6 +245,14 @@ def test_a_failing_tool_shows_its_own_words_its_code_and_its_command(toy: Toy) -
     assert toy.tree() == ["p/toy/notes/counts.txt", "p/toy/program.txt"]
 
 
+def test_a_tool_that_the_system_ended_is_explained(toy: Toy) -> None:
+    ran = toy.build("p.lg", "--target", "toy", "--family", "toy", "-D", "tool=starve")
+    assert ran.code == 3
+    assert ran.err.splitlines()[0] == (
+        "starve no.txt of p for toy failed with exit code 137: the system ended it, as it does when memory runs out"
+    )
+
+
 def test_a_weight_without_a_value_is_refused_before_anything_is_written(toy: Toy) -> None:
     toy.write("p.lg", (toy.folder / "p.lg").read_text().replace("Set item 1 of W to 2.5.\n", ""))
     ran = toy.build("p.lg", "--target", "toy", "--family", "toy", "-D", "weights=safetensors")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -104,6 +105,7 @@ def _build(
     from logos.build import carry_out
     from logos.finished import FINISHED, account
     from logos.ninja_run import find_ninja
+    from logos.refusal import Refused
 
     result = carry_out(plan, again, jobs, report.step, lock)
     for failure in (*result.refused, *result.failed):
@@ -116,6 +118,7 @@ def _build(
         said = report.idle(plan)
         text = account(_command_line()[1:], began, read, listed, written, find_ninja(), said)
         if text is not None:
-            write_if_changed(plan.private / FINISHED, text)
+            with suppress(Refused):  # without it the next build looks more closely, no more
+                write_if_changed(plan.private / FINISHED, text)
     click.echo(report.done(plan, result.ran), nl=False)
     return DONE
