@@ -6,9 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from logos.atomic import write_if_changed
-from logos.hookspecs import Artifact, Job, Target
+from logos.hookspecs import Artifact, Job, Steps, Target
 from logos.refusal import Refused, refuse
-from logos.source import Spot
+from logos.source import Spot, printable
+
+_TELL = "this is a fault of the plugin that brings the target: tell its authors; `logos plugins` names it"
 
 
 def emit_artifacts(target: Target, job: Job) -> tuple[Artifact, ...]:
@@ -29,12 +31,22 @@ def check_paths(target: Target, paths: Sequence[str]) -> None:
             raise _bad_path(target, path, "is written twice")
 
 
+def check_commands(target: Target, following: Steps) -> None:
+    """Refuses commands and variables that are no line of ninja's (`bad-command`)."""
+    texts = [rule.command for rule in following.rules]
+    texts += [text for edge in following.edges for text in edge.variables.values()]
+    for text in texts:
+        if "\n" in text or "\r" in text or "\0" in text:
+            what = f"target {target.name} wants to run a command with a line break in it: {printable(text)!r}"
+            raise refuse("bad-command", what, Spot(f"target {target.name}"), _TELL)
+
+
 def _bad_path(target: Target, path: str, fault: str) -> Refused:
     return refuse(
         "bad-artifact-path",
         f"target {target.name} wants to write {path!r}, which {fault}",
         Spot(f"target {target.name}"),
-        "this is a fault of the plugin that brings the target: tell its authors; `logos plugins` names it",
+        _TELL,
     )
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from logos.artifacts import check_paths, emit_artifacts, job_files
+from logos.artifacts import check_commands, check_paths, emit_artifacts, job_files
 from logos.author import author_program
 from logos.discovery import Installed
 from logos.hookspecs import Job, Rule, Target, WeightFile
@@ -205,6 +205,7 @@ class _Planner:
         order = self.order
         emitted = emit_artifacts(target, job)
         following = target.steps(job)
+        check_commands(target, following)
         for weight_file in following.extractions:
             check_sources(job.binding, weight_file)
         extracted = [path for weight_file in following.extractions for path in weight_file.paths]

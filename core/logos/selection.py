@@ -13,7 +13,7 @@ from logos.near import suggestion
 from logos.project import FILE_NAME, Project, Workspace
 from logos.project_file import read_workspace
 from logos.refusal import Refusal, Refused, refuse
-from logos.source import Place, Spot
+from logos.source import Place, Spot, printable
 
 DEFAULT_OUT = "build"
 
@@ -77,6 +77,7 @@ def select(names: Sequence[str], flags: Flags, here: Path = Path()) -> Selection
     alone = flags.out is not None and len(pairs) == 1
     orders = [_order(project, target, flags, base, alone) for project, target in pairs]
     refusals += _same_name(projects)
+    refusals += [fault for order in orders for fault in _bad_texts(order)]
     refusals += _bad_paths([base, *(path for order in orders for path in _paths(order))])
     if refusals:
         raise Refused(refusals)
@@ -210,6 +211,23 @@ def _paths(order: Order) -> Iterator[Path]:
     request = order.request
     given = (request.program, request.checkpoint, request.weights, order.folder)
     yield from (path for path in given if path is not None)
+
+
+def _bad_texts(order: Order) -> Iterator[Refusal]:
+    """What a step is told on its command line is one line of ninja's, whatever a string of logos.toml may hold."""
+    request = order.request
+    for key, given in request.options.items():
+        if not all(str(part).isprintable() for part in (key, *_parts(given))):
+            what = f"option {printable(key)} of target {order.target} holds a character that cannot be printed"
+            yield Refusal("bad-value", what, request.option_place(key), "write it in one line of printable characters")
+    for variable, tensor in request.overrides.items():
+        if not f"{variable}{tensor}".isprintable():
+            what = f"the tensor of {printable(variable)} holds a character that cannot be printed"
+            yield Refusal("bad-value", what, request.override_place(variable), "name a tensor of the checkpoint")
+
+
+def _parts(value: object) -> Iterable[object]:
+    return value if isinstance(value, (list, tuple)) else (value,)
 
 
 def _bad_paths(paths: Iterable[Path]) -> Iterator[Refusal]:

@@ -9,9 +9,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from toy_build import Toy
+
+from logos import Edge, Refused, Rule, Steps
+from logos.artifacts import check_commands
 
 ODD_NAMES = ["two  blanks", "dollar $x $$", "colon: bar|", 'it\'s "quoted"', "größe 模型", "a;b&c>d #e", " -D x=y "]
 
@@ -320,6 +324,34 @@ def test_no_ninja_is_refused_with_how_to_install_it(toy: Toy, monkeypatch: pytes
     ran = toy.build("p.lg", "--target", "toy", "--family", "toy")
     assert ran.code == 1
     assert ran.err == "ninja: ninja is not installed [no-ninja]\n  next: install it: pip install ninja\n"
+
+
+def test_a_text_that_is_no_line_never_reaches_ninja(toy: Toy) -> None:
+    ran = toy.build("p.lg", "--target", "toy", "--family", "toy", "-D", "words=a\n  command = touch made-by-ninja\n")
+    assert ran.err == (
+        "-D words: option words of target toy holds a character that cannot be printed [bad-value]\n"
+        "  next: write it in one line of printable characters\n"
+    )
+    toy.write(
+        "logos.toml",
+        '[project]\nname = "it"\nprogram = "p.lg"\nfamily = "toy"\n[weights]\nx = "a\\nbuild q: touch"\n'
+        '[target.toy]\ntool = "say"\nwords = ["fine", "x\\n y"]\n',
+    )
+    ran = toy.build()
+    assert ran.code == 1
+    assert "logos.toml:9:1: target.toy.words: option words of target toy holds a character" in ran.err
+    assert "logos.toml:6:1: weights.x: the tensor of x holds a character that cannot be printed [bad-value]" in ran.err
+    assert sorted(path.name for path in toy.folder.iterdir()) == ["logos.toml", "p.lg"]
+
+
+@pytest.mark.parametrize(
+    "steps", [Steps(rules=(Rule("r", "a\nb", ""),)), Steps(edges=(Edge("r", ("o",), (), {"v": "\r"}),))]
+)
+def test_a_target_s_command_of_several_lines_is_refused(steps: Steps) -> None:
+    with pytest.raises(Refused) as refused:
+        check_commands(SimpleNamespace(name="toy"), steps)  # type: ignore[arg-type]
+    assert "target toy wants to run a command with a line break in it" in str(refused.value)
+    assert "[bad-command]\n  next: this is a fault of the plugin that brings the target" in str(refused.value)
 
 
 def test_a_path_out_of_the_artifact_s_folder_is_refused(toy: Toy) -> None:
