@@ -64,7 +64,7 @@ def test_builds_killed_at_random_moments_are_completed_to_the_same_bytes(tmp_pat
         made = [place / "build" / path for path in tree(place / "build")] if (place / "build").exists() else []
         if made and chance.random() < 0.3:
             chance.choice(made).unlink()
-        for _ in range(chance.choice((1, 1, 2, 3))):
+        for _ in range(chance.choice((1, 2, 4, 6))):
             caught = killed(place, chance.uniform(0.02, longest), whole=chance.random() < 0.7)
             kills += caught
             # The machine may be faster or slower than it was: most builds are to be killed, some to end first.

@@ -95,13 +95,13 @@ def tree(folder: Path) -> dict[str, bytes]:
 
 
 def workspace(folder: Path, item: float = 1.0) -> Path:
-    """Two members: `a` for two options of the toy, with a tool; `b` for rdu-sambaflow."""
+    """Two members: `a` for the toy, with its family and its tool; `b` for rdu-sambaflow."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "logos.toml").write_text('[workspace]\nmembers = ["a", "b"]\n')
-    tables = {"a": '[target.toy]\nweights = "raw"\ntool = "copy"\n', "b": "[target.rdu-sambaflow]\n"}
+    tables = {"a": 'family = "toy"\n[target.toy]\nweights = "raw"\ntool = "copy"\n', "b": "[target.rdu-sambaflow]\n"}
     for name, table in tables.items():
         (folder / name).mkdir(exist_ok=True)
         (folder / name / "p.lg").write_text(PROGRAM.format(item=item))
-        text = f'[project]\nname = "{name}"\nprogram = "p.lg"\nfamily = "toy"\n{table}'
+        text = f'[project]\nname = "{name}"\nprogram = "p.lg"\n{table}'
         (folder / name / "logos.toml").write_text(text)
     return folder
