@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import tempfile
 import time
@@ -21,6 +23,7 @@ from logos.stamps import stamp
 from logos.steps import Step
 
 _OWN_RULES = ("author", "emit", "extract")
+_HALF = re.compile(r"\.[0-9a-f]{16}\.\w+\.(part|work|new)")
 
 
 @dataclass(frozen=True)
@@ -157,6 +160,19 @@ def _remove_leftovers(plan: Plan, journal: Journal) -> None:
         for file in sorted(set(journal.artifacts.get(folder, ())) - set(unit.files)):
             remove_file(Path(folder), file)
         journal.artifacts[folder] = sorted(unit.files)
+        for place in {Path(folder), *((Path(folder) / file).parent for file in unit.files)}:
+            remove_halves(place)
+
+
+def remove_halves(folder: Path) -> None:
+    """Removes what killed steps left beside the files that they were writing. No step is at work: the caller holds the
+    lock of the out folder."""
+    with suppress(OSError):
+        for entry in list(os.scandir(folder)):
+            if _HALF.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            elif _HALF.fullmatch(entry.name):
+                os.unlink(entry.path)
 
 
 def remove_file(folder: Path, file: str) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from logos.build import remove_halves
 from logos.finished import FINISHED
 from logos.inputs import KNOWN
 from logos.journal import LINES, WHOLE, Journal
@@ -21,8 +21,6 @@ from logos.source import Spot
 
 _OWN_FILES = (NINJA, ".ninja_log", ".ninja_deps", ".ninja_lock", KNOWN, WHOLE, LINES, FINISHED, LOCK)
 _OWN_FOLDERS = ("records", "programs")
-_HALF = re.compile(r"\.[0-9a-f]{16}\.\w+\.(part|work|new)")
-"""What a killed step leaves beside a file that it was writing."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ def clean(out: Path) -> Cleaned:
         if private.absolute() not in path.parents and os.path.lexists(path):
             (removed if journal.sound(path, None) and _unlink(path) else kept).append(path)
     for folder in {Path(folder) for folder in journal.artifacts} | {path.parent for path in removed}:
-        _remove_halves(folder)
+        remove_halves(folder)
     _remove_private(private)
     _remove_empty({path.parent for path in removed}, {Path(folder) for folder in journal.artifacts}, out.absolute())
     return Cleaned(tuple(removed), tuple(kept))
@@ -67,16 +65,6 @@ def _unlink(path: Path) -> bool:
         path.unlink()
         return True
     return False
-
-
-def _remove_halves(folder: Path) -> None:
-    with suppress(OSError):
-        for entry in list(os.scandir(folder)):
-            if _HALF.fullmatch(entry.name):
-                if entry.is_dir(follow_symlinks=False):
-                    shutil.rmtree(entry.path, ignore_errors=True)
-                else:
-                    _unlink(Path(entry.path))
 
 
 def _remove_private(private: Path) -> None:

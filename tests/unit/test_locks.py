@@ -98,3 +98,25 @@ def test_a_lock_whose_file_is_removed_meanwhile_is_taken_anew(tmp_path: Path) ->
         assert os.fstat(first).st_nlink == 0
     assert second.communicate(timeout=30)[0] == "held\n"
     assert (private / "lock").is_file()
+
+
+def test_what_a_killed_extraction_left_goes_with_the_wish_for_weights(tmp_path: Path) -> None:
+    (tmp_path / "p.lg").write_text(PROGRAM)
+    left = tmp_path / "build/p/toy/.0123456789abcdef.1234.work"
+    left.mkdir(parents=True)
+    (left / "W.f32").write_bytes(b"half")
+    (left.parent / ".0123456789abcdef.77.part").write_text("half")
+    (left.parent / ".mine.part").write_text("mine")
+    assert logos(tmp_path, *BUILD).returncode == 0
+    assert [name for name in sorted(os.listdir(left.parent)) if name.startswith(".")] == [".mine.part"]
+
+
+def test_a_build_that_plans_anew_in_its_own_midst_does_not_wait_for_itself(tmp_path: Path) -> None:
+    (tmp_path / "p.lg").write_text(PROGRAM)
+    private = tmp_path / "build/.logos"
+    arguments = (BUILD[0], "--reconsider", os.fspath(tmp_path), *BUILD[1:])
+    with locked(private, lambda: None):
+        ran = logos(tmp_path, *arguments, changes={"LOGOS_BUILD_LOCKED": os.fspath(private)})
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+    assert (private / "build.ninja").is_file()
+    assert not (tmp_path / "build/p").exists()
