@@ -83,7 +83,15 @@ def carry_out(
             journal.add(steps[progress.title])
         listener(progress)
 
-    outcome = run_ninja(private, hear, () if jobs is None else ("-j", str(jobs)), lock)
+    def undo(title: str) -> None:
+        """A tool that fails leaves nothing under a final name; LOGOS's own steps never do."""
+        step = steps.get(title)
+        if step is not None and step.record is None:
+            for path in step.outputs:
+                _forget(path)
+            journal.add(step)
+
+    outcome = run_ninja(private, hear, () if jobs is None else ("-j", str(jobs)), lock, undo)
     own = {step.title for step in plan.steps if step.rule in _OWN_RULES}
     refused = tuple(one for one in outcome.failures if one.code == 1 and one.title in own and not _crashed(one))
     failed = tuple(one for one in outcome.failures if one not in refused)

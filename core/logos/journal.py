@@ -43,9 +43,9 @@ class Journal:
         with suppress(OSError):
             lines = (private / LINES).read_bytes().splitlines()
         for line in lines:
-            with suppress(ValueError, TypeError):  # a line that a kill cut short
+            with suppress(ValueError, TypeError, AttributeError):  # a line that a kill cut short
                 place, stamps = json.loads(line)
-                self.stamps.update(stamps if place == self.place else {})
+                self._take(stamps if place == self.place else {})
 
     def sound(self, path: Path, digest: str | None) -> bool:
         """Whether a file is as its step left it or, where the digest of what is due is known, has those bytes."""
@@ -55,18 +55,22 @@ class Journal:
         return digest is not None and file_digest(path) == digest
 
     def add(self, step: Step) -> None:
-        """Notes what a step that has finished left."""
+        """Notes what a step that has ended left, and what it did not leave."""
         stamps = {os.fspath(path): output_stamp(os.fspath(path)) for path in step.outputs}
-        self._write({path: stamp for path, stamp in stamps.items() if stamp is not None})
-
-    def _write(self, stamps: Mapping[str, Stamp]) -> None:
-        self.stamps.update(stamps)
+        self._take(stamps)
         path = self.private / LINES
         try:
             with open(path, "ab") as lines:
                 lines.write(b"\n" + json.dumps([self.place, stamps]).encode() + b"\n")
         except OSError as error:
             raise unwritable(path, error) from error
+
+    def _take(self, stamps: Mapping[str, Stamp | None]) -> None:
+        for path, found in stamps.items():
+            if found is None:
+                self.stamps.pop(path, None)
+            else:
+                self.stamps[path] = found
 
     def close(self) -> None:
         """Gathers everything into one file."""

@@ -68,10 +68,19 @@ def find_ninja() -> str:
     return found
 
 
+def _unheard(title: str) -> None:
+    return
+
+
 def run_ninja(
-    folder: Path, listener: Callable[[Progress], None], options: Sequence[str] = (), lock: int | None = None
+    folder: Path,
+    listener: Callable[[Progress], None],
+    options: Sequence[str] = (),
+    lock: int | None = None,
+    failed: Callable[[str], None] = _unheard,
 ) -> Outcome:
-    """Builds everything in the build.ninja of a folder, telling the listener of each step.
+    """Builds everything in the build.ninja of a folder, telling the listener of each step that ends and `failed`, by
+    its title, of each that did not end well.
 
     Every step that does not need a failed one is still made, so that all failures are found in one run. The lock's
     descriptor is handed on, so that it is held as long as anything that ninja started. Raises KeyboardInterrupt when
@@ -91,7 +100,7 @@ def run_ninja(
         assert process.stdout is not None
         lines = (line.decode("utf-8", "replace").rstrip("\r\n") for line in process.stdout)
         try:
-            steps, failures, rest = read_output(lines, listener)
+            steps, failures, rest = read_output(lines, listener, failed)
         except KeyboardInterrupt:
             # It reaches ninja too, which stops its commands and removes what they left half done.
             process.wait()
@@ -109,7 +118,7 @@ def terminal() -> dict[str, str]:
 
 
 def read_output(
-    lines: Iterable[str], listener: Callable[[Progress], None]
+    lines: Iterable[str], listener: Callable[[Progress], None], fault: Callable[[str], None] = _unheard
 ) -> tuple[tuple[str, ...], tuple[Failure, ...], str]:
     """The steps that ran, the failures, and the rest, from ninja's lines."""
     steps: list[str] = []
@@ -126,7 +135,9 @@ def read_output(
             into = rest
         elif failed is not None:
             output: list[str] = []
-            pending.append((steps[-1] if steps else "", int(failed[1]), next(stream, ""), output))
+            title = steps[-1] if steps else ""
+            fault(title)
+            pending.append((title, int(failed[1]), next(stream, ""), output))
             into = output
         elif line.startswith("ninja: "):
             rest.append(line)

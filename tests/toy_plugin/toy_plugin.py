@@ -74,7 +74,7 @@ class ToyTarget:
         path = "raw" if options.weights == "raw" else "weights.safetensors"
         files = () if options.weights == "none" else (WeightFile(path, entries, options.weights),)
         copy = Rule("copy", "cp $in $out", "")
-        fail = Rule("fail", "echo 'toy tool: line 3: it broke' >&2; exit 7", "")
+        fail = Rule("fail", "echo half > $out; echo 'toy tool: line 3: it broke' >&2; exit 7", "")
         slow = Rule("slow", "echo half > $out; sleep 60", "")
         say = Rule("say", f"echo {' '.join(options.words)} > $out", "")
         starve = Rule("starve", "kill -9 $$$$", "")

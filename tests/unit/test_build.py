@@ -244,9 +244,10 @@ def test_a_failing_tool_shows_its_own_words_its_code_and_its_command(toy: Toy) -
     assert ran.err == (
         "toy tool: line 3: it broke\n"
         "fail no.txt of p for toy failed with exit code 7\n"
-        "  by hand: echo 'toy tool: line 3: it broke' >&2; exit 7\n"
+        f"  by hand: echo half > {toy.folder}/build/p/toy/no.txt; echo 'toy tool: line 3: it broke' >&2; exit 7\n"
     )
-    assert toy.tree() == ["p/toy/notes/counts.txt", "p/toy/program.txt"]
+    assert toy.tree() == ["p/toy/notes/counts.txt", "p/toy/program.txt"], "half a file under a final name"
+    assert toy.build("p.lg", "--target", "toy", "--family", "toy", "-D", "tool=fail").code == 3
 
 
 def test_a_tool_that_the_system_ended_is_explained(toy: Toy) -> None:
