@@ -29,11 +29,14 @@ build: $(INSTALLED)
 	@echo "logos is $(BIN)/logos. Run a program:    $(BIN)/logos run examples/first/first.lg --set 'x=[[1, 2, 3]]'"
 	@echo "Read on:                docs/getting-started.md"
 
+# Two at a time, a file to a worker: most tests wait for a command that they started.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
+
 test: check
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 test-all: check
-	$(BIN)/python -m pytest -m "not gpu"
+	$(PYTEST) -m "not gpu"
 
 soak: $(TESTABLE)
 	$(BIN)/python -m pytest -m "hypothesis and not gpu" --hypothesis-profile=soak
