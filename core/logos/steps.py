@@ -12,6 +12,7 @@ from pathlib import Path
 
 from logos.hookspecs import Artifact, Job, Rule, Steps, WeightFile
 from logos.inputs import code_digest, package_files
+from logos.job import Request
 from logos.selection import Order
 from logos.weights.recipe import recipe_record
 
@@ -170,11 +171,18 @@ def _request_arguments(order: Order) -> list[str]:
     for flag, path in (("--checkpoint", request.checkpoint), ("--weights", request.weights)):
         arguments += [flag, os.fspath(absolute(path))] if path is not None else []
     arguments += ["--family", request.family] if request.family else []
+    arguments += choices(request)
+    for step in request.hold:
+        arguments += ["--hold", step]
+    return arguments
+
+
+def choices(request: Request) -> list[str]:
+    """The request's `[weights]` and options as flags: `--tensor VARIABLE=TENSOR`, `-D KEY=VALUE`."""
+    arguments = []
     for flag, pairs in (("--tensor", request.overrides), ("-D", _texts(request.options))):
         for key, value in pairs.items():
             arguments += [flag, f"{key}={value}"]
-    for step in request.hold:
-        arguments += ["--hold", step]
     return arguments
 
 

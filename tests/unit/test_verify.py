@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -263,3 +266,23 @@ def test_what_is_not_a_number_on_both_sides_does_not_hold(verify: Verify, tmp_pa
     ran = verify("--set", "x=[[1, NaN, 2]]", "--json")
     assert ran.code == 4
     assert {(line["difference"], line["holds"]) for line in records(ran).values()} == {("inf", False)}
+
+
+def test_what_build_prints_next_verifies_that_very_build(tmp_path: Path) -> None:
+    """The options and `[weights]` of logos.toml are in the command: without them another build would be verified."""
+    (tmp_path / "p.lg").write_text(
+        "Let x be a 1 by 2 tensor of Real.\nLet W be a 2 by 2 tensor of Real.\nLet y be x matmul W.\n"
+    )
+    (tmp_path / "logos.toml").write_text(
+        '[project]\nname = "p"\nprogram = "p.lg"\n[weights]\nW = "a tensor"\n'
+        '[target.rdu-sambaflow]\ndtype = "bfloat16"\nweights = "none"\n'
+    )
+    logos = [sys.executable, "-m", "logos"]
+    built = subprocess.run([*logos, "build"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    line = built.stdout.splitlines()[-1]
+    assert line == (
+        "next: logos verify p.lg --target rdu-sambaflow --tensor 'W=a tensor' -D dtype=bfloat16 -D weights=none"
+    )
+    words = [*logos, *shlex.split(line.removeprefix("next: logos "))]
+    found = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert found.stdout.startswith("bfloat16  y ")

@@ -142,6 +142,8 @@ def _contents(unit: Unit) -> str:
 
 def _verify(unit: Unit) -> str:
     """The command that compares the artifact with the reference machine."""
+    from logos.steps import choices
+
     request = unit.order.request
     words = ["logos", "verify", os.fspath(request.program), "--target", unit.order.target]
     for flag, value in (
@@ -150,4 +152,5 @@ def _verify(unit: Unit) -> str:
         ("--family", request.family),
     ):
         words += [flag, os.fspath(value)] if value is not None else []
+    words += choices(request)
     return " ".join(map(shlex.quote, words))

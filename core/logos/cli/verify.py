@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from logos.cli.arrays import given_arrays, load_array
+from logos.cli.build_options import tensor_option, tensor_place
 from logos.cli.common import (
     json_option,
     open_manager,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     help="Compare in this dtype alone; with --against, hold every array to its bound.",
 )
 @target_options
+@tensor_option
 @click.option("--against", type=click.Path(path_type=Path), metavar="DIR", help="Compare DIR's NAME.npy instead.")
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
@@ -59,6 +61,7 @@ def command(
     tokens: tuple[int, ...],
     dtype: str | None,
     options: dict[str, str],
+    tensors: dict[str, str],
     against: Path | None,
     as_json: bool,
     quiet: bool,
@@ -77,7 +80,8 @@ def command(
     from logos.weights.fill import fill
 
     manager = open_manager(verbose)
-    target, job = make_job(manager, Request(program, checkpoint, weights, family, options=options), target_name)
+    request = Request(program, checkpoint, weights, family, tensors, options, override_place=tensor_place)
+    target, job = make_job(manager, request, target_name)
     graph = job.graph
     fed = fed_by_tokens(graph, given) if tokens else ()
     arrays = given_arrays(graph, given)
