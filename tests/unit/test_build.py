@@ -38,7 +38,7 @@ def test_a_program_is_built_into_the_folder_given(toy: Toy) -> None:
         "  notes/counts.txt: 2 bytes\n"
         "  weights.safetensors: 96 bytes\n"
         "built 1 artifact in 2 steps\n"
-        "next: logos verify p.lg --target toy --family toy\n"
+        "next: logos verify p.lg --target toy --family toy -D weights=safetensors\n"
     )
     assert toy.tree("made") == ["notes/counts.txt", "program.txt", "weights.safetensors"]
     assert (toy.folder / "made/program.txt").read_text() == "4: matmul\nplain\nFalse\n"
