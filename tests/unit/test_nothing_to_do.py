@@ -56,7 +56,7 @@ def test_nothing_heavy_is_imported_and_the_same_is_printed(built: Path) -> None:
         assert logos(built, *BUILD).stdout == (
             "p for toy → build/p/toy\n"
             "nothing to do: 1 artifact up to date\n"
-            "next: logos verify p.lg --target toy --family toy\n"
+            "next: logos verify p.lg --target toy --family toy -D tool=copy -D weights=raw\n"
         )
 
 
