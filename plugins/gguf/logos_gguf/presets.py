@@ -1,7 +1,8 @@
 """Published models by name: what their checkpoints' headers say, so that they can be authored without a checkpoint.
 
-Sizes are as the models' cards and reports give them; a test holds each to a parameter count. A checkpoint's own header
-stands before its preset: where the file is at hand, author from the file.
+Not every size was read from the model's own configuration: some come from cards and reports, some from memory. A test
+holds each to a parameter count. A checkpoint's own header stands before its preset: where the file is at hand, author
+from the file.
 """
 
 from __future__ import annotations
