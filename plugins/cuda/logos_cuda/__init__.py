@@ -1,0 +1,1 @@
+"""The cuda target: one program becomes one self-contained CUDA program."""

@@ -1,0 +1,79 @@
+"""The stage graph: a program as kernel launches over device buffers, before any text is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from logos import Graph, Node, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One specialization of a kernel, emitted once however many stages launch it.
+
+    name        its `extern "C"` name, unique for the specialization: `rmsnorm_plus_weight_real`
+    header      the file of `kernels/` that holds its body
+    parameters  the C parameters, such as `const Real *x, Real *y, Size n`
+    body        one call of the header's device function, such as `rmsnorm<true, true>(x, res, w, y, rows, n, eps)`
+    threads     threads of a block (its launch bound)
+    """
+
+    name: str
+    header: str
+    parameters: str
+    body: str
+    threads: int
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """Device memory for one value of the program, or scratch of a stage; `elements` of Real (float) or Int (int64).
+
+    `transposed` is a leaf stored as the transpose of the program's shape: a matmul's weight as (out, in).
+    """
+
+    name: str
+    elements: int
+    real: bool
+    value: Value | None = None
+    transposed: bool = False
+
+
+Argument = Buffer | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One launch: `shared` bytes of dynamic shared memory; an int argument is a Size, a float one a float."""
+
+    kernel: Kernel
+    grid: tuple[int, int, int]
+    arguments: tuple[Argument, ...]
+    shared: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What one operation (or several, fused) of the program became; launches run in order."""
+
+    nodes: tuple[Node, ...]
+    launches: tuple[Launch, ...]
+
+
+@dataclass(frozen=True)
+class ForwardGraph:
+    """A program's stages in dataflow order, and every buffer that they touch.
+
+    `held` are the values' buffers by value: a state's versions share one buffer, written in place.
+    """
+
+    graph: Graph
+    stages: tuple[Stage, ...]
+    held: dict[Value, Buffer]
+    scratch: tuple[Buffer, ...]
+
+    @cached_property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """Every kernel once, in order of first launch."""
+        return tuple(dict.fromkeys(launch.kernel for stage in self.stages for launch in stage.launches))
