@@ -18,6 +18,9 @@ try:
 except ImportError:  # Windows has no such locks: builds of one folder must not overlap there.
     fcntl = None  # type: ignore[assignment]
 
+AVAILABLE = fcntl is not None
+"""Whether this system has such locks."""
+
 NAME = "lock"
 HELD = "LOGOS_BUILD_LOCKED"
 """The environment variable by which a step knows that its build holds the lock of this folder."""
@@ -34,7 +37,7 @@ def locked(private: Path, waiting: Callable[[], None]) -> Iterator[int]:
     while True:
         descriptor = _opened(path)
         try:
-            if not _taken(descriptor):
+            if not taken(descriptor):
                 if not waits:
                     waiting()
                 waits = True
@@ -56,7 +59,9 @@ def _opened(path: Path) -> int:
         raise unwritable(path, error) from error
 
 
-def _taken(descriptor: int) -> bool:
+def taken(descriptor: int) -> bool:
+    """Locks an open file unless another process holds its lock; whether it now holds (where there are no locks, it
+    does)."""
     if fcntl is None:
         return True
     try:

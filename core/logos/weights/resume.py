@@ -20,10 +20,7 @@ from typing import BinaryIO
 
 import numpy as np
 
-try:
-    import fcntl
-except ImportError:  # Without these locks (Windows) nothing is taken over.
-    fcntl = None  # type: ignore[assignment]
+from logos.lock import AVAILABLE, taken
 
 _PAGE = 4096
 _JOURNAL = "journal"
@@ -163,13 +160,11 @@ def _journal_left(path: Path) -> BinaryIO | None:
 
 
 def _lock(journal: BinaryIO) -> bool:
-    if fcntl is None:
-        return False
+    """Whether the journal is this process's now. Without locks (Windows) it never is: nothing is taken over."""
     try:
-        fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return AVAILABLE and taken(journal.fileno())
     except OSError:
         return False
-    return True
 
 
 def _journal_read(journal: BinaryIO) -> tuple[str | None, dict[str, tuple[Part, ...]]]:
