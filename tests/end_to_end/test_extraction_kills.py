@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -14,6 +15,10 @@ import numpy as np
 import pytest
 
 from gguf_writer import gguf, tensor
+
+sys.path.insert(0, os.fspath(Path(__file__).parents[2] / "benchmarks"))
+
+from extract import write_checkpoint
 
 STEPS = 12
 SIDE = 512
@@ -80,6 +85,17 @@ def extract(out: Path, model: tuple[Path, Path], form: str, limit: float = 2) ->
 
 def files(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in out.iterdir()}
+
+
+def digests(out: Path) -> dict[str, str]:
+    found = {}
+    for path in out.iterdir():
+        digest = hashlib.sha256()
+        with path.open("rb") as file:
+            while data := file.read(1 << 20):
+                digest.update(data)
+        found[path.name] = digest.hexdigest()
+    return found
 
 
 def finished(out: Path) -> int:
@@ -174,33 +190,44 @@ def test_two_extractions_of_one_file_at_once_do_not_disturb_each_other(
     assert files(tmp_path / "out") == files(tmp_path / "whole")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("form", ["safetensors", "q8"])
-def test_killed_at_20_random_moments_it_ends_with_the_same_bytes(tmp_path: Path, form: str) -> None:
+def killed_at_20_random_moments(folder: Path, made: tuple[Path, Path], form: str) -> None:
+    """Kills 20 extractions, and after every fourth lets one end: it writes what was not finished, and no more."""
     moments = random.Random(form)
-    made = make_model(tmp_path, 32, 1536)
     started = time.perf_counter()
-    extract(tmp_path / "whole", made, form)
+    extract(folder / "whole", made, form)
     seconds = time.perf_counter() - started
-    whole = files(tmp_path / "whole")
-    total = sum(map(len, whole.values()))
+    whole, out = digests(folder / "whole"), folder / "out"
+    total = sum(path.stat().st_size for path in (folder / "whole").iterdir())
     kills = useful = 0
     while kills < 20:
-        run = start(tmp_path / "out", made, form)
+        run = start(out, made, form)
         try:
             run.communicate(timeout=moments.uniform(0.3 * seconds, seconds))
         except subprocess.TimeoutExpired:
             run.kill()
             run.communicate()
             kills += 1
-            kept = finished(tmp_path / "out")
+            kept = finished(out)
             useful += kept > 0
             if kills % 4:
                 continue
-            code, written = extract(tmp_path / "out", made, form)
+            code, written = extract(out, made, form)
             assert code == 0
             assert written < total - kept + 50_000
-        assert files(tmp_path / "out") == whole
-        for path in (tmp_path / "out").iterdir():
+            print(f"{kills} killed; of {total} bytes {kept} were finished, the next run wrote {written}", flush=True)
+        assert digests(out) == whole
+        for path in out.iterdir():
             path.unlink()
     assert useful > 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["safetensors", "q8"])
+def test_killed_at_20_random_moments_it_ends_with_the_same_bytes(tmp_path: Path, form: str) -> None:
+    killed_at_20_random_moments(tmp_path, make_model(tmp_path, 32, 1536), form)
+
+
+@pytest.mark.slow
+def test_a_gigabyte_killed_at_20_random_moments_ends_with_the_same_bytes(tmp_path: Path) -> None:
+    checkpoint, program, _ = write_checkpoint(tmp_path, 1)
+    killed_at_20_random_moments(tmp_path, (program, checkpoint), "q8")
