@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from functools import cached_property
 
 from logos import Graph, Node, Value
@@ -30,6 +31,7 @@ class Kernel:
 class Buffer:
     """Device memory for one value of the program, or scratch of a stage; `elements` of Real (float) or Int (int64).
 
+    `name` is unique and a C identifier that is no keyword: `b7_q0`, a number before the program's name.
     `transposed` is a leaf stored as the transpose of the program's shape: a matmul's weight as (out, in).
     """
 
@@ -40,7 +42,14 @@ class Buffer:
     transposed: bool = False
 
 
-Argument = Buffer | int | float
+class Record(Enum):
+    """What a launch takes that is no value of the program."""
+
+    FAULT = "fault"
+    """The fault record and the stage's number, from 0: two C arguments, for `Fault *fault, int stage`."""
+
+
+Argument = Buffer | Record | int | float
 
 
 @dataclass(frozen=True, slots=True)

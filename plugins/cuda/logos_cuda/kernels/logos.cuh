@@ -1,0 +1,105 @@
+// What every kernel uses: the types, the launch and shared-memory macros, faults, and reductions of a warp or a block.
+#pragma once
+
+#ifdef __CUDACC__
+
+#include <math.h>
+
+#define LOGOS_SHARED(type, name, count) __shared__ type name[count]
+#define LOGOS_DYNAMIC_SHARED(type, name)                                \
+    extern __shared__ __align__(16) unsigned char logos_dynamic_shared[]; \
+    type *const name = reinterpret_cast<type *>(logos_dynamic_shared)
+#define LOGOS_LAUNCH(kernel, grid, block, shared, stream, ...) kernel<<<grid, block, shared, stream>>>(__VA_ARGS__)
+
+// d += a * b for a warp's 16 by 32 and 32 by 8 fragments of signed bytes, in the register layout of the PTX manual.
+__device__ __forceinline__ void logos_mma_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
+    asm volatile(
+        "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// An asynchronous copy of 16 bytes to shared memory, both addresses multiples of 16: there after a wait that covers it.
+__device__ __forceinline__ void logos_copy_async(void *shared, const void *global) {
+    const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(to), "l"(global) : "memory");
+}
+
+__device__ __forceinline__ void logos_copy_commit() {
+    asm volatile("cp.async.commit_group;" : : : "memory");
+}
+
+// Waits until at most `pending` of this thread's newest groups are still on their way.
+template <int pending>
+__device__ __forceinline__ void logos_copy_wait() {
+    asm volatile("cp.async.wait_group %0;" : : "n"(pending) : "memory");
+}
+
+#else
+
+#include "logos_host.h"
+
+#endif
+
+typedef float Real;
+typedef long long Int;
+typedef long long Size;  // Sizes and offsets: a tensor may pass 2^31 elements.
+
+// The first error of a step that only the device can see; kind 0 is none.
+struct Fault {
+    int stage;
+    int kind;
+    Int value;
+};
+
+enum FaultKind { FAULT_ROW = 1, FAULT_NAN = 2, FAULT_OVERFLOW = 3 };
+
+// Stages run in order, so the first to claim the record is the program's first error.
+__device__ inline void report(Fault *fault, int stage, int kind, Int value) {
+    if (atomicCAS(&fault->kind, 0, kind) == 0) {
+        fault->stage = stage;
+        fault->value = value;
+    }
+}
+
+// A row number that the device computed; outside its table it is reported once and is -1.
+__device__ inline Size checked_row(const Int *row, Size rows, Fault *fault, int stage) {
+    const Int value = *row;
+    if (value >= 0 && value < rows) return value;
+    if (blockIdx.x == 0 && threadIdx.x == 0) report(fault, stage, FAULT_ROW, value);
+    return -1;
+}
+
+__device__ __forceinline__ Size first_index() { return static_cast<Size>(blockIdx.x) * blockDim.x + threadIdx.x; }
+__device__ __forceinline__ Size grid_threads() { return static_cast<Size>(gridDim.x) * blockDim.x; }
+
+enum : unsigned { WHOLE_WARP = 0xffffffffu };
+
+struct Sum {
+    __device__ __forceinline__ float zero() { return 0.0f; }
+    __device__ __forceinline__ float join(float a, float b) { return a + b; }
+};
+
+struct Max {
+    __device__ __forceinline__ float zero() { return -INFINITY; }
+    __device__ __forceinline__ float join(float a, float b) { return fmaxf(a, b); }
+};
+
+// Every lane's value joined within runs of `lanes` lanes, a power of two up to 32; every lane has the result.
+template <typename Join, int lanes = 32>
+__device__ __forceinline__ float warp_join(float x) {
+#pragma unroll
+    for (int step = lanes / 2; step > 0; step /= 2) x = Join::join(x, __shfl_xor_sync(WHOLE_WARP, x, step));
+    return x;
+}
+
+// The same over a block of whole warps; `partial` holds 32 floats of shared memory and may be used again at once.
+template <typename Join>
+__device__ inline float block_join(float x, float *partial) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    x = warp_join<Join>(x);
+    __syncthreads();
+    if (lane == 0) partial[warp] = x;
+    __syncthreads();
+    return warp_join<Join>(lane < warps ? partial[lane] : Join::zero());
+}
