@@ -76,13 +76,13 @@ __device__ __forceinline__ Size grid_threads() { return static_cast<Size>(gridDi
 enum : unsigned { WHOLE_WARP = 0xffffffffu };
 
 struct Sum {
-    __device__ __forceinline__ float zero() { return 0.0f; }
-    __device__ __forceinline__ float join(float a, float b) { return a + b; }
+    static __device__ __forceinline__ float zero() { return 0.0f; }
+    static __device__ __forceinline__ float join(float a, float b) { return a + b; }
 };
 
 struct Max {
-    __device__ __forceinline__ float zero() { return -INFINITY; }
-    __device__ __forceinline__ float join(float a, float b) { return fmaxf(a, b); }
+    static __device__ __forceinline__ float zero() { return -INFINITY; }
+    static __device__ __forceinline__ float join(float a, float b) { return fmaxf(a, b); }
 };
 
 // Every lane's value joined within runs of `lanes` lanes, a power of two up to 32; every lane has the result.
