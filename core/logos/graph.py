@@ -118,6 +118,20 @@ class Graph:
                 values[value.name] = value
         return values
 
+    @cached_property
+    def taps(self) -> Mapping[str, Value]:
+        """Every value of a step by the name that it is read out under: `x` for a name's newest value, `x@1` for an
+        earlier version (of a state `x@0` too, what the last step left). Leaves first, then in program order."""
+        newest = self.newest()
+        values = [*(leaf.value for leaf in self.leaves), *self._producers]
+        old = {value: f"{value.name}@{value.version}" for value in values if newest[value.name] != value}
+        return {old.get(value, value.name): value for value in values}
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """The taps of what the nodes make, in program order: `--get *`."""
+        return tuple(tap for tap, value in self.taps.items() if value in self._producers)
+
     def producer(self, value: Value) -> Node | None:
         """The node that made a value; None for a leaf's first value."""
         return self._producers.get(value)

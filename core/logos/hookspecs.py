@@ -138,8 +138,10 @@ class Inputs:
     weights   the folder of weight files; holds a value for every weight, table and constant
     arrays    a value in the program's shape for every other input, and where states start, by variable
     tokens    token ids fed to `tok`, the step's number to `pos`; empty: one step
-    taps      the variables to read
+    taps      the variables to read, names of `graph.taps`; earlier versions (`x@1`) for a `VersionTarget` alone
     dtype     float64, float32 or bfloat16
+    checks    False: go on, where that can be, past a check within a step that would end the run (an argmax of NaN, a
+              computed row outside its table), so that what led there can be read
     """
 
     artifact: Path
@@ -148,6 +150,7 @@ class Inputs:
     tokens: Sequence[int]
     taps: Sequence[str]
     dtype: str
+    checks: bool = True
 
 
 @runtime_checkable

@@ -110,8 +110,8 @@ def _row(node: Node, hole: str, operand: Operand, now: Mapping[Value, Array]) ->
 
 @dataclass
 class Record:
-    """What a run of several steps leaves: the named variables' newest values at every step, the generated ids, and
-    all of the last step's values."""
+    """What a run of several steps leaves: the named variables' values at every step, the generated ids, and all of the
+    last step's values."""
 
     arrays: dict[str, list[Array]] = field(default_factory=dict)
     generated: list[int] = field(default_factory=list)
@@ -134,21 +134,21 @@ def run_steps(
 
     With tokens: what `fed_by_tokens` names is fed, T + generate − 1 steps are made (T without generate), and each
     output after the last given token is an id, fed to the next step. Without: one step on
-    the machine's values. `names` are recorded at every step. `goes_on` is asked with each generated id; at False the
-    run ends there.
+    the machine's values. `names` (of `Graph.taps`) are recorded at every step. `goes_on` is asked with each generated
+    id; at False the run ends there.
     """
     graph = machine.graph
     if generate:
         _check_generates(graph)
     record = Record({name: [] for name in names})
-    newest, fed = graph.newest(), list(tokens)
+    taps, fed = graph.taps, list(tokens)
     total = len(tokens) + max(generate - 1, 0) if tokens else 1
     taken = fed_by_tokens(graph) if tokens else ()
     for step in range(total):
         numbers = {"tok": fed[step], "pos": step} if tokens else {}
         record.last = machine.step({name: _scalar(numbers[name]) for name in taken})
         for name in names:
-            record.arrays[name].append(record.last[newest[name]])
+            record.arrays[name].append(record.last[taps[name]])
         if progress is not None:
             progress(step + 1, total)
         if generate and step >= len(tokens) - 1:

@@ -27,16 +27,18 @@ _WORDS: Mapping[type, str] = {
 }
 
 
-def known_names(graph: Graph, wanted: Iterable[str]) -> None:
-    """Refuses names that the program has no variable for (`unknown-variable`), all at once."""
-    known = graph.newest()
-    lost = [_unknown(graph, name, Spot(graph.source.name)) for name in wanted if name not in known]
+def known_names(graph: Graph, wanted: Iterable[str]) -> tuple[str, ...]:
+    """The names (of `Graph.taps`), each once, `*` as all that the program makes. Refuses those that the program has no
+    variable for (`unknown-variable`), all at once."""
+    names = [name for one in wanted for name in (graph.made if one == "*" else (one,))]
+    lost = [_unknown(name, graph.taps, Spot(graph.source.name)) for name in names if name not in graph.taps]
     if lost:
         raise Refused(lost)
+    return tuple(dict.fromkeys(names))
 
 
-def _unknown(graph: Graph, name: str, place: Place) -> Refusal:
-    what = brief(f"the program has no variable {name}{suggestion(name, graph.newest())}")
+def _unknown(name: str, known: Iterable[str], place: Place) -> Refusal:
+    what = brief(f"the program has no variable {name}{suggestion(name, known)}")
     return Refusal("unknown-variable", what, place, "name a variable that the program declares or produces")
 
 
@@ -55,7 +57,7 @@ def given_arrays(graph: Graph, given: Mapping[str, str]) -> dict[str, NDArray[An
         place = Spot(f"--set {name}")
         try:
             if name not in known:
-                raise Refused(_unknown(graph, name, place))
+                raise Refused(_unknown(name, known, place))
             if name not in leaves:
                 what = f"{name} is produced by an operation; it takes no value"
                 raise refuse("set-of-computed", what, place, "set a declared variable")

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @fill_option
 @tokens_option
 @click.option("--generate", type=click.IntRange(min=0), default=0, metavar="N", help="Go on for N generated ids.")
-@click.option("--get", "get", metavar="NAME,…", help="Print these variables [the output, if nothing else].")
+@click.option("--get", "get", metavar="NAME,…", help="Print these, *: all it makes [the output, if nothing else].")
 @click.option("--npy", type=click.Path(path_type=Path), metavar="DIR", help="Write NAME.npy of all steps, as --get.")
 @click.option("--engine", type=click.Choice(["reference"]), default="reference", show_default=True)
 @json_option
@@ -75,7 +75,7 @@ def command(
     wanted = names(get)
     if not wanted and (npy is not None or not (generate or (graph.shows and not as_json))):
         wanted = (graph.output.name,)
-    known_names(graph, wanted)
+    wanted = known_names(graph, wanted)
     fed = fed_by_tokens(graph, given) if tokens else ()
     arrays = given_arrays(graph, given)
     binding = bind_request(manager, graph, request)

@@ -31,11 +31,11 @@ def run_module(job: Job, inputs: Inputs) -> Mapping[str, NDArray[Any]]:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise _failed(job, inputs, done)
-        shapes = job.graph.newest()
         found = {}
         for name in inputs.taps:
-            array = np.load(Path(scratch) / "out" / f"{name}.npy")
-            found[name] = array.reshape(len(array), *shapes[name].shape)
+            # Mapped: the arrays of all steps need not fit into memory, and outlive the folder.
+            array = np.load(Path(scratch) / "out" / f"{name}.npy", mmap_mode="r")
+            found[name] = array.reshape(len(array), *job.graph.taps[name].shape)
     return found
 
 
@@ -52,6 +52,8 @@ def _command(inputs: Inputs, scratch: Path) -> list[str]:
 def _shown(inputs: Inputs) -> list[str]:
     """The arguments that say the same in every folder."""
     arguments = ["--dtype", inputs.dtype, "--get", ",".join(inputs.taps)]
+    if not inputs.checks:
+        arguments += ["--no-checks"]
     if len(inputs.tokens):
         arguments += ["--tokens", ",".join(str(token) for token in inputs.tokens)]
     return arguments

@@ -29,7 +29,7 @@ from logos_sambaflow.emitted.loader import (
     read_stored,
     torch_dtype,
 )
-from logos_sambaflow.emitted.variant import forward_variant, nearest, numpy_values, row_inside
+from logos_sambaflow.emitted.variant import forward_variant, nearest, numpy_values, row_inside, stage_names
 
 
 class Program(NamedTuple):
@@ -95,7 +95,9 @@ def parsed_arguments(program: Program, argv: Sequence[str]) -> argparse.Namespac
     value = "a leaf's value: a number (every element), a nested list or @file.npy"
     parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help=value)
     parser.add_argument("--tokens", metavar="IDS", help="comma-separated; fed to tok, the step's number to pos")
-    parser.add_argument("--get", metavar="NAMES", default=program.output, help="comma-separated [%(default)s]")
+    names = "comma-separated; *: all that forward makes [%(default)s]"
+    parser.add_argument("--get", metavar="NAMES", default=program.output, help=names)
+    parser.add_argument("--no-checks", action="store_true", help="go on where a check within a step would end it")
     parser.add_argument("--npy", metavar="DIR", help="write each --get variable over all steps as NAME.npy")
     parser.add_argument("--out", metavar="FILE", help="write the last step's output as raw little-endian values")
     return parser.parse_args(argv)
@@ -104,7 +106,7 @@ def parsed_arguments(program: Program, argv: Sequence[str]) -> argparse.Namespac
 def run(program: Program, arguments: argparse.Namespace) -> None:
     given = given_settings(program, arguments.set)
     tokens = parsed_tokens(program, arguments.tokens, given)
-    wanted = listed_names(arguments.get) or [program.output]
+    wanted = wanted_names(program, arguments.get)
     dtype = torch_dtype(arguments.dtype)
     found = found_values(program, arguments.weights, given, tokens)
     inputs = input_values(program, found, given, tokens)
@@ -112,7 +114,7 @@ def run(program: Program, arguments: argparse.Namespace) -> None:
     held = {name: value for name, value in given.items() if program.leaves[name].role in HELD}
     held.update((name, 0) for name in fed_by_tokens(program) if tokens and program.leaves[name].role in HELD)
     load_parameters(module, program.leaves, program.names, program.fills, arguments.weights, dtype, held, found)
-    read = Reader(program, module, [*wanted, program.output])
+    read = Reader(program, module, [*wanted, program.output], not arguments.no_checks)
     states = first_states(program, given, dtype)
     steps = max(len(tokens), 1)
     arrays = Arrays(arguments.npy, steps) if arguments.npy else None
@@ -133,9 +135,13 @@ def run(program: Program, arguments: argparse.Namespace) -> None:
         print(json.dumps(summary(name, values[name])))
 
 
-def listed_names(text: str) -> list[str]:
-    """`a, b` as names, each once."""
-    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+def wanted_names(program: Program, text: str) -> list[str]:
+    """`a, b` as names, each once, `*` as all that forward makes; the output where it names none."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if "*" in names:
+        at = names.index("*")
+        names[at : at + 1] = stage_names(program.path, program.names)
+    return list(dict.fromkeys(names)) or [program.output]
 
 
 def given_settings(program: Program, texts: Iterable[str]) -> dict[str, Any]:
@@ -263,17 +269,19 @@ def step_inputs(
 
 class Reader:
     """Steps a module and reads variables out of it: what forward returns, what the module holds, and, by a variant of
-    forward that returns it too and checks as it goes, everything else. The file on disk stays as it is."""
+    forward that returns it too and, with `checks`, checks as it goes, everything else. The file on disk stays as it
+    is."""
 
-    def __init__(self, program: Program, module: Any, wanted: Iterable[str]) -> None:
+    def __init__(self, program: Program, module: Any, wanted: Iterable[str], checks: bool = True) -> None:
         self.program, self.module = program, module
         self.returned = [*program.outputs, *program.of_role("state")]
         known = [*self.returned, *program.leaves]
         self.extra = [name for name in dict.fromkeys(wanted) if name not in known]
         self.forward = type(module).forward
-        if self.extra or program.checked:
+        checked = program.checked if checks else ()
+        if self.extra or checked:
             held, scope = program.of_role(*HELD), program.module.forward.__globals__
-            self.forward = forward_variant(program.path, scope, program.names, held, program.checked, self.extra)
+            self.forward = forward_variant(program.path, scope, program.names, held, checked, self.extra)
 
     def step(self, inputs: Sequence[Tensor], states: Sequence[Tensor]) -> tuple[dict[str, Tensor], list[Tensor]]:
         """Every readable variable's value, in the program's shape, and the states for the next step."""

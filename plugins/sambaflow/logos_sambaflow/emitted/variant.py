@@ -60,35 +60,73 @@ def forward_variant(
     extra: Sequence[str],
 ) -> Any:
     """LogosModule.forward as its own file has it, with checks ahead of statements (number, whether forward returns what
-    is checked, check, variables, further arguments), and returning further variables at the end.
+    is checked, check, variables, further arguments), and returning further variables at the end: a variable's last
+    value by its name, an earlier one as `x@1`.
 
     `scope` are the file's globals, `names` the Python names that differ, `held` the variables that are parameters.
     """
-    with open(path, encoding="utf-8") as file:
-        tree = ast.parse(file.read())
-    module = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "LogosModule")
-    forward = next(node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == "forward")
-    stored = (node for node in ast.walk(forward) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
-    variables = {python: name for name, python in names.items()}
-    known = [variables.get(node.id, node.id) for node in stored]
+    tree, forward = parsed_forward(path)
+    made = made_values(forward, names)
     for name in extra:
-        if name not in known:
-            raise ArtifactError(f"--get {name}: the program has no such variable{nearest(name, known)}")
+        if name not in made:
+            raise ArtifactError(f"--get {name}: the program has no such variable{nearest(name, made)}")
     last = forward.body[-1]
     if not isinstance(last, ast.Return) or not isinstance(last.value, ast.Tuple):
         raise ArtifactError(f"{path}: forward does not end with the tuple that it returns")
-    last.value.elts += [ast.Name(names.get(name, name), ast.Load()) for name in extra]
-    parameters = frozenset(held)
-    # They come in the statements' order: from the last on, the numbers of those before stay right.
-    for number, _, check, read, more in reversed(list(checked)):
-        python = [("self." if name in parameters else "") + names.get(name, name) for name in read]
-        call = f"_{check}({', '.join([*python, *map(repr, more)])})"
-        forward.body.insert(number, ast.parse(call).body[0])
+    parameters, added = frozenset(held), []
+    for name in extra:
+        number, python = made[name]
+        kept = name.replace("@", "_")
+        if kept != name:
+            added.append((number, f"_{kept} = {python}"))
+            python = f"_{kept}"
+        last.value.elts.append(ast.Name(python, ast.Load()))
+    for number, _, check, read, more in checked:
+        arguments = [("self." if name in parameters else "") + names.get(name, name) for name in read]
+        added.append((number, f"_{check}({', '.join([*arguments, *map(repr, more)])})"))
+    added.sort(key=lambda item: item[0])
+    # From the last on, the numbers of the statements before stay right.
+    for number, text in reversed(added):
+        forward.body.insert(number, ast.parse(text).body[0])
     tree.body = [forward]
     # No variable's Python name begins with an underscore.
     inside = {**scope, **{"_" + name: check for name, check in STEP_CHECKS.items()}}
     exec(compile(ast.fix_missing_locations(tree), path, "exec"), inside)
     return inside["forward"]
+
+
+def parsed_forward(path: str) -> Any:
+    """A module's file, parsed, and its LogosModule.forward."""
+    with open(path, encoding="utf-8") as file:
+        tree = ast.parse(file.read())
+    module = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "LogosModule")
+    return tree, next(node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == "forward")
+
+
+def made_values(forward: ast.FunctionDef, names: Mapping[str, str]) -> dict[str, tuple[int, str]]:
+    """What forward takes and what its statements make, in that order: a variable's last value by its name, an earlier
+    one as `x@1`, an argument's own as `x@0`. Each with the number of the statement ahead of which it is there (0 for an
+    argument), and its Python name."""
+    variables = {python: name for name, python in names.items()}
+    stored = [(0, argument.arg) for argument in forward.args.args[1:]]
+    versions = {python: 0 for _, python in stored}
+    for number, statement in enumerate(forward.body, 1):
+        targets = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
+        stored += [(number, node.id) for node in targets if isinstance(node.ctx, ast.Store)]
+    last = {python: number for number, python in stored}
+    made = {}
+    for number, python in stored:
+        version = versions.get(python, 1)
+        versions[python] = version + 1
+        name = variables.get(python, python)
+        made[name if last[python] == number else f"{name}@{version}"] = (number, python)
+    return made
+
+
+def stage_names(path: str, names: Mapping[str, str]) -> list[str]:
+    """All that the statements of a file's forward make, in their order."""
+    _, forward = parsed_forward(path)
+    return [name for name, (number, _) in made_values(forward, names).items() if number]
 
 
 def check_returned(checked: Iterable[Sequence[Any]], values: Mapping[str, Tensor]) -> None:
