@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,9 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from logos.graph import Graph
-    from logos.hookspecs import Job, Target
     from logos.verification import Verdict
-    from logos.weights.binding import Binding
 
 
 @click.command()
@@ -73,6 +70,7 @@ def command(
     rule or a convolution that starts at zero would show nothing. Exits with 4 where a variable lies beyond its bound.
     """
     from logos.contracts import compared_of
+    from logos.execution import loose_values, run_artifact, write_artifact
     from logos.job import Request, make_job
     from logos.reference import Machine, fed_by_tokens, run_steps
     from logos.values import run_values
@@ -99,9 +97,10 @@ def command(
         if against is not None:
             runs = _made_elsewhere(graph, against, reference, dtype)
         else:
-            write_artifact(target, job, _loose(job.binding, values, given), artifact, quiet)
+            loose = loose_values(job.binding, values, given)
+            write_artifact(target, job, loose, artifact, lambda path: progress(path, quiet, in_bytes=True))
             kinds = (dtype,) if dtype else dtypes
-            runs = ((kind, _run(target, job, values, artifact, tokens, taps, kind)) for kind in kinds)
+            runs = ((kind, run_artifact(target, job, values, artifact, tokens, taps, kind)) for kind in kinds)
         for kind, found in runs:
             verdicts = judge(graph, kind, reference, found)
             _print(verdicts, target.name, kind, as_json)
@@ -111,58 +110,6 @@ def command(
         failed = f"{beyond} of {count} comparisons lie beyond their bounds"
         click.echo(failed if beyond else f"all {count} comparisons hold")
     return BEYOND_BOUND if beyond else DONE
-
-
-def write_artifact(
-    target: Target, job: Job, loose: Mapping[str, NDArray[Any]], folder: Path, quiet: bool = True
-) -> None:
-    """The artifact as a build writes it, in `folder`. The leaves of `loose`, which no source supplies, lie beside it as
-    raw float64 or int64, so that a dtype's rounding is the artifact's own."""
-    from logos.atomic import write_if_changed
-    from logos.hookspecs import WeightEntry, WeightFile
-    from logos.weights.extract import write_weight_file
-
-    for artifact in target.emit(job):
-        write_if_changed(folder / artifact.path, artifact.text)
-    for weight_file in target.steps(job).extractions:
-        kept = tuple(entry for entry in weight_file.entries if entry.variable not in loose)
-        if kept:
-            with progress(weight_file.path, quiet, in_bytes=True) as update:
-                write_weight_file(job.binding, replace(weight_file, entries=kept), folder, None, update)
-    raw = tuple(WeightEntry(name, "F64" if array.dtype.kind == "f" else "I64") for name, array in loose.items())
-    if raw:
-        write_weight_file(job.binding, WeightFile(".", raw, "raw"), folder, loose)
-
-
-def _loose(binding: Binding, values: Mapping[str, NDArray[Any]], given: Collection[str]) -> dict[str, NDArray[Any]]:
-    """The weights, tables and constants of `values` that no source supplies: set on the command line, or filled."""
-    from logos.weights.binding import Role
-    from logos.weights.values import leaf_values
-
-    stored = (bound for bound in binding.leaves if bound.role not in (Role.INPUT, Role.STATE))
-    return {
-        bound.name: values[bound.name]
-        for bound in stored
-        if bound.name in given or leaf_values(binding, bound) is None
-    }
-
-
-def _run(
-    target: Target,
-    job: Job,
-    values: Mapping[str, NDArray[Any]],
-    artifact: Path,
-    tokens: Sequence[int],
-    taps: Sequence[str],
-    dtype: str,
-) -> Mapping[str, NDArray[Any]]:
-    from logos.hookspecs import Inputs
-    from logos.weights.binding import Role
-
-    inputs = {bound.name: values[bound.name] for bound in job.binding.leaves
-              if bound.role in (Role.INPUT, Role.STATE) and bound.name in values}  # fmt: skip
-    found = target.run(job, Inputs(artifact, artifact, inputs, tokens, taps, dtype))
-    return {name: found[name] for name in taps}  # a tap that the target leaves out must not pass for one that holds
 
 
 def _made_elsewhere(
