@@ -86,3 +86,20 @@ class ForwardGraph:
     def kernels(self) -> tuple[Kernel, ...]:
         """Every kernel once, in order of first launch."""
         return tuple(dict.fromkeys(launch.kernel for stage in self.stages for launch in stage.launches))
+
+
+@dataclass(frozen=True, slots=True)
+class StageRefusal:
+    """An operation that no kernel computes: its index among the graph's nodes, from 0, its line, and what it is."""
+
+    statement: int
+    line: int
+    what: str
+
+
+class ForwardError(Exception):
+    """A program that cannot become stages; `refusals` are all of its operations that do not, in order."""
+
+    def __init__(self, refusals: tuple[StageRefusal, ...]) -> None:
+        self.refusals = refusals
+        super().__init__("\n".join(f"line {refusal.line}: {refusal.what}" for refusal in refusals))

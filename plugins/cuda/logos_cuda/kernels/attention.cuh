@@ -1,0 +1,194 @@
+// Grouped-query attention of one row over the first rows of K and V: each block takes a part of the rows for up to
+// HEADS query heads that share a group, by an online softmax; then a block for each head joins the parts.
+#pragma once
+
+#include "logos.cuh"
+
+// A row of K or V is held by `lanes` threads, each with VECTORS times four of its up to 16 * lanes elements.
+enum { HEADS = 4, VECTORS = 4, ATTENTION_THREADS = 128, ATTENTION_WARPS = ATTENTION_THREADS / 32 };
+
+// Four elements from `at` on of a head of `width` elements; 0 beyond it.
+__device__ __forceinline__ float4 four_of(const Real *head, int at, int width) {
+    float4 got = {0.0f, 0.0f, 0.0f, 0.0f};
+    if (at >= width) return got;
+    if (width % 4 == 0) return __ldg(reinterpret_cast<const float4 *>(head + at));
+    got.x = __ldg(head + at);
+    if (at + 1 < width) got.y = __ldg(head + at + 1);
+    if (at + 2 < width) got.z = __ldg(head + at + 2);
+    if (at + 3 < width) got.w = __ldg(head + at + 3);
+    return got;
+}
+
+__device__ __forceinline__ float dot4(float4 a, float4 b, float sum) {
+    return fmaf(a.x, b.x, fmaf(a.y, b.y, fmaf(a.z, b.z, fmaf(a.w, b.w, sum))));
+}
+
+// a * p + b * q.
+__device__ __forceinline__ float4 mix(float4 a, float p, float4 b, float q) {
+    const float4 made = {fmaf(b.x, q, a.x * p), fmaf(b.y, q, a.y * p), fmaf(b.z, q, a.z * p), fmaf(b.w, q, a.w * p)};
+    return made;
+}
+
+// What a part counts beside one whose maximum is `largest`; a part of no rows counts nothing.
+__device__ __forceinline__ float part_share(float maximum, float sum, float largest) {
+    return sum == 0.0f ? 0.0f : expf(maximum - largest);
+}
+
+// What one run of lanes knows of one query head: the largest score, the sum of the exponentials, the sum of V's rows.
+struct Part {
+    float maximum = -INFINITY;
+    float sum = 0.0f;
+    float4 value[VECTORS] = {};
+
+    __device__ __forceinline__ void row(float score, const float4 (&v)[VECTORS]) {
+        const float largest = fmaxf(maximum, score);
+        const float before = expf(maximum - largest), now = expf(score - largest);
+        maximum = largest;
+        sum = fmaf(sum, before, now);
+#pragma unroll
+        for (int i = 0; i < VECTORS; ++i) value[i] = mix(value[i], before, v[i], now);
+    }
+
+    // Joins the lane `step` away, of another run of this warp.
+    __device__ __forceinline__ void join(int step) {
+        const float other = __shfl_xor_sync(WHOLE_WARP, maximum, step);
+        const float others = __shfl_xor_sync(WHOLE_WARP, sum, step);
+        const float largest = fmaxf(maximum, other);
+        const float mine = part_share(maximum, sum, largest), theirs = part_share(other, others, largest);
+        maximum = largest;
+        sum = sum * mine + others * theirs;
+#pragma unroll
+        for (int i = 0; i < VECTORS; ++i) {
+            float4 far;
+            far.x = __shfl_xor_sync(WHOLE_WARP, value[i].x, step);
+            far.y = __shfl_xor_sync(WHOLE_WARP, value[i].y, step);
+            far.z = __shfl_xor_sync(WHOLE_WARP, value[i].z, step);
+            far.w = __shfl_xor_sync(WHOLE_WARP, value[i].w, step);
+            value[i] = mix(value[i], mine, far, theirs);
+        }
+    }
+};
+
+// The parts: values (splits, all heads, width), maxima and sums (splits, all heads). Of the `rows` of K and V the first
+// `stop` count; a group's rows have `width` of the `groups * width` columns; `heads` query heads read each group.
+template <int lanes>
+__device__ inline void attention_rows(const Real *q, const Real *k, const Real *v, Real *values, Real *maxima,
+                                      Real *sums, Size stop, Size groups, Size heads, Size splits, int width,
+                                      float scale) {
+    enum { SPAN = 4 * VECTORS * lanes, RUNS = ATTENTION_THREADS / lanes };
+    LOGOS_SHARED(float4, query, HEADS * SPAN / 4);
+    LOGOS_SHARED(float4, merged, ATTENTION_WARPS * HEADS * SPAN / 4);
+    LOGOS_SHARED(float, tops, ATTENTION_WARPS * HEADS);
+    LOGOS_SHARED(float, totals, ATTENTION_WARPS * HEADS);
+    const Size tiles = (heads + HEADS - 1) / HEADS;
+    const Size split = blockIdx.x % splits, tile = blockIdx.x / splits % tiles, group = blockIdx.x / splits / tiles;
+    const Size first = group * heads + tile * HEADS;
+    const int count = heads - tile * HEADS < HEADS ? static_cast<int>(heads - tile * HEADS) : HEADS;
+    const int lane = threadIdx.x % lanes, run = threadIdx.x / lanes;
+
+    for (int i = threadIdx.x; i < HEADS * SPAN; i += ATTENTION_THREADS) {
+        const int head = i / SPAN, at = i % SPAN;
+        const bool there = head < count && at < width;
+        reinterpret_cast<float *>(query)[i] = there ? q[(first + head) * width + at] * scale : 0.0f;
+    }
+    __syncthreads();
+
+    Part part[HEADS];
+    const Size share = (stop + splits - 1) / splits, begin = split * share;
+    const Size end = begin + share < stop ? begin + share : stop;
+    for (Size base = begin; base < end; base += RUNS) {
+        const Size row = base + run;
+        const bool there = row < end;
+        const Size offset = ((there ? row : begin) * groups + group) * width;
+        float4 key[VECTORS], value[VECTORS];
+#pragma unroll
+        for (int i = 0; i < VECTORS; ++i) key[i] = four_of(k + offset, 4 * (i * lanes + lane), width);
+#pragma unroll
+        for (int i = 0; i < VECTORS; ++i) value[i] = four_of(v + offset, 4 * (i * lanes + lane), width);
+#pragma unroll
+        for (int head = 0; head < HEADS; ++head) {
+            float score = 0.0f;
+#pragma unroll
+            for (int i = 0; i < VECTORS; ++i) score = dot4(key[i], query[head * SPAN / 4 + i * lanes + lane], score);
+            score = warp_join<Sum, lanes>(score);
+            if (there) part[head].row(score, value);
+        }
+    }
+
+    const int warp = threadIdx.x / 32;
+#pragma unroll
+    for (int head = 0; head < HEADS; ++head) {
+#pragma unroll
+        for (int step = lanes; step < 32; step *= 2) part[head].join(step);
+        if (threadIdx.x % 32 < lanes) {
+#pragma unroll
+            for (int i = 0; i < VECTORS; ++i) {
+                merged[(warp * HEADS + head) * SPAN / 4 + i * lanes + lane] = part[head].value[i];
+            }
+        }
+        if (threadIdx.x % 32 == 0) {
+            tops[warp * HEADS + head] = part[head].maximum;
+            totals[warp * HEADS + head] = part[head].sum;
+        }
+    }
+    __syncthreads();
+
+    const Size all = groups * heads;
+    for (int i = threadIdx.x; i < count * width; i += ATTENTION_THREADS) {
+        const int head = i / width, at = i % width;
+        float largest = -INFINITY, sum = 0.0f, total = 0.0f;
+#pragma unroll
+        for (int j = 0; j < ATTENTION_WARPS; ++j) largest = fmaxf(largest, tops[j * HEADS + head]);
+#pragma unroll
+        for (int j = 0; j < ATTENTION_WARPS; ++j) {
+            const float counts = part_share(tops[j * HEADS + head], totals[j * HEADS + head], largest);
+            sum = fmaf(totals[j * HEADS + head], counts, sum);
+            total = fmaf(reinterpret_cast<const float *>(merged)[(j * HEADS + head) * SPAN + at], counts, total);
+        }
+        const Size place = split * all + first + head;
+        values[place * width + at] = total;
+        if (at == 0) {
+            maxima[place] = largest;
+            sums[place] = sum;
+        }
+    }
+}
+
+template <int lanes>
+__device__ inline void attention(const Real *q, const Real *k, const Real *v, Real *values, Real *maxima, Real *sums,
+                                 Size rows, Size groups, Size heads, Size splits, Size width, float scale) {
+    attention_rows<lanes>(q, k, v, values, maxima, sums, rows, groups, heads, splits, static_cast<int>(width), scale);
+}
+
+// Over the rows 0 to *last.
+template <int lanes>
+__device__ inline void attention_up_to(const Real *q, const Real *k, const Real *v, const Int *last, Real *values,
+                                       Real *maxima, Real *sums, Fault *fault, int stage, Size rows, Size groups,
+                                       Size heads, Size splits, Size width, float scale) {
+    const Size stop = checked_row(last, rows, fault, stage) + 1;
+    attention_rows<lanes>(q, k, v, values, maxima, sums, stop, groups, heads, splits, static_cast<int>(width), scale);
+}
+
+// y of one head, for each block: the parts weighed by their maxima and divided by the sum of all exponentials.
+__device__ inline void attention_join(const Real *values, const Real *maxima, const Real *sums, Real *y, Size heads,
+                                      Size splits, Size width) {
+    for (Size head = blockIdx.x; head < heads; head += gridDim.x) {
+        float largest = -INFINITY, sum = 0.0f;
+#pragma unroll 4
+        for (Size i = 0; i < splits; ++i) largest = fmaxf(largest, maxima[i * heads + head]);
+#pragma unroll 4
+        for (Size i = 0; i < splits; ++i) {
+            const Size at = i * heads + head;
+            sum = fmaf(sums[at], part_share(maxima[at], sums[at], largest), sum);
+        }
+        for (Size i = threadIdx.x; i < width; i += blockDim.x) {
+            float total = 0.0f;
+#pragma unroll 4
+            for (Size j = 0; j < splits; ++j) {
+                const Size at = j * heads + head;
+                total = fmaf(values[at * width + i], part_share(maxima[at], sums[at], largest), total);
+            }
+            y[head * width + i] = total / sum;
+        }
+    }
+}

@@ -1,0 +1,121 @@
+"""What a spelling works with: the buffers of one operation's operands, and the launches it adds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from logos import Node, Value
+from logos_cuda.stages import Argument, Buffer, Kernel, Launch, Record, StageRefusal
+
+THREADS = 256
+MOST_BLOCKS = 2**31 - 1
+"""A grid's limit in x; y and z have less, so kernels use x alone."""
+
+Parameter = tuple[str, Argument]
+"""A C parameter, such as `const Real *x`, and what a launch gives it."""
+
+FAULT: Parameter = ("Fault *fault, int stage", Record.FAULT)
+ABSENT: Parameter = ("nullptr", 0)
+"""An optional operand that the sentence leaves out: the kernel's text says nullptr, a launch gives nothing."""
+
+
+@dataclass
+class Memory:
+    """Every buffer of a program so far. Scratch of equal size is used again by later stages: they run in order."""
+
+    held: dict[Value, Buffer] = field(default_factory=dict)
+    scratch: dict[tuple[bool, int, int], Buffer] = field(default_factory=dict)
+    _made: int = 0
+
+    def hold(self, value: Value, transposed: bool = False) -> None:
+        """A new buffer for a value."""
+        self.held[value] = Buffer(self._name(value.name), value.size, value.real, value, transposed)
+
+    def scratch_of(self, real: bool, elements: int, number: int) -> Buffer:
+        """A stage's scratch: of those with as many elements the one of this number."""
+        key = (real, elements, number)
+        if key not in self.scratch:
+            self.scratch[key] = Buffer(self._name("scratch"), elements, real)
+        return self.scratch[key]
+
+    def _name(self, of: str) -> str:
+        self._made += 1
+        return f"b{self._made - 1}_{of}"
+
+
+class Lowering:
+    """One operation on its way to a stage. A spelling reads its operands, then launches or refuses."""
+
+    def __init__(self, node: Node, memory: Memory) -> None:
+        self.node = node
+        self.launches: list[Launch] = []
+        self.refusals: list[StageRefusal] = []
+        self._memory = memory
+        self._taken: dict[tuple[bool, int], int] = {}
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        return self.node.sizes
+
+    @property
+    def out(self) -> Buffer:
+        assert self.node.out is not None
+        return self._memory.held[self.node.out]
+
+    def value(self, hole: str) -> Value:
+        operand = self.node.operands[hole]
+        assert isinstance(operand, Value)
+        return operand
+
+    def buffer(self, hole: str) -> Buffer:
+        """An operand as it is."""
+        return self._memory.held[self.value(hole)]
+
+    def real(self, hole: str) -> Buffer:
+        """An operand as Real: one of Int by way of scratch."""
+        buffer = self.buffer(hole)
+        if buffer.real:
+            return buffer
+        made = self.scratch(buffer.elements)
+        parameters: list[Parameter] = [("const Int *x", buffer), ("Real *y", made), ("Size n", buffer.elements)]
+        self.launch("convert", "elementwise.cuh", "convert", parameters, blocks_for(buffer.elements))
+        return made
+
+    def state(self, hole: str) -> Buffer:
+        """The state that the node writes, in place."""
+        return self._memory.held[self.node.writes[hole]]
+
+    def scratch(self, elements: int, real: bool = True) -> Buffer:
+        """Memory for this stage alone."""
+        number = self._taken.get((real, elements), 0)
+        self._taken[real, elements] = number + 1
+        return self._memory.scratch_of(real, elements, number)
+
+    def launch(
+        self, name: str, header: str, function: str, parameters: Sequence[Parameter], blocks: int,
+        threads: int = THREADS,
+    ) -> None:  # fmt: skip
+        """Adds a launch of the kernel that calls `function`, a device function of a header."""
+        if blocks > MOST_BLOCKS:
+            self.refuse(f"{blocks:,} blocks of threads; a launch takes up to {MOST_BLOCKS:,}")
+            return
+        given = [parameter for parameter in parameters if parameter is not ABSENT]
+        call = ", ".join(name for text, _ in parameters for name in _names(text))
+        signature = ", ".join(text for text, _ in given)
+        kernel = Kernel(f"{name}_kernel", header, signature, f"{function}({call})", threads)
+        self.launches.append(Launch(kernel, (blocks, 1, 1), tuple(argument for _, argument in given)))
+
+    def refuse(self, what: str) -> None:
+        """Notes what no kernel takes; the program is refused with all of it."""
+        self.refusals.append(StageRefusal(self.node.index, self.node.line, f"{self.node.op.name}: {what}"))
+
+
+def _names(parameters: str) -> list[str]:
+    """The names in C parameters: `Fault *fault, int stage` has two."""
+    return [part.split()[-1].lstrip("*") for part in parameters.split(",")]
+
+
+def blocks_for(threads: int, most: int = 4096) -> int:
+    """Blocks of THREADS threads for kernels that stride over the grid; `most` fill any device several times."""
+    return min(-(-threads // THREADS), most)

@@ -1,0 +1,1 @@
+"""How each op becomes launches of kernels: one function an op, one file a family of ops."""

@@ -1,0 +1,77 @@
+"""Products, sums and transposition."""
+
+from __future__ import annotations
+
+from logos_cuda.lowering import FAULT, Lowering, Parameter, blocks_for
+from logos_cuda.stages import Buffer
+
+FILLING_ROWS = 2048
+"""Rows of a weight from which a warp for each fills a device; fewer rows get a block each."""
+
+SHORT_ROW = 512
+"""Columns up to which a warp holds a whole row in one round of its loads."""
+
+_TILE = 64
+_MOST_ROW_BLOCKS = 65536
+
+
+def matmul(lowering: Lowering) -> None:
+    """One row: a matrix-vector product that reads B once. More: tiles. Two Int operands: exact."""
+    m, k, n = (lowering.sizes[symbol] for symbol in ("m", "k", "n"))
+    out = lowering.out
+    sizes: list[Parameter] = [("Size m", m), ("Size k", k), ("Size n", n)]
+    if not out.real:
+        operands = [("const Int *a", lowering.buffer("A")), ("const Int *b", lowering.buffer("B")), ("Int *y", out)]
+        parameters: list[Parameter] = [*operands, FAULT, *sizes]
+        lowering.launch("matmul_int", "matmul_int.cuh", "matmul_int", parameters, blocks_for(m * n))
+        return
+    a, b = lowering.real("A"), lowering.real("B")
+    if m == 1:
+        _one_row(lowering, a, b, k, n)
+        return
+    blocks = min(-(-m // _TILE) * -(-n // _TILE), _MOST_ROW_BLOCKS)
+    name, flag = ("gemm_transposed", "true") if b.transposed else ("gemm", "false")
+    parameters = [("const Real *a", a), ("const Real *b", b), ("Real *y", out), *sizes]
+    lowering.launch(name, "gemm.cuh", f"gemm<{flag}>", parameters, blocks)
+
+
+def _one_row(lowering: Lowering, a: Buffer, b: Buffer, k: int, n: int) -> None:
+    last: list[Parameter] = [("Real *y", lowering.out), ("Size k", k), ("Size n", n)]
+    if not b.transposed:
+        width = 4 if n % 4 == 0 else 1
+        parameters: list[Parameter] = [("const Real *x", a), ("const Real *b", b), *last]
+        blocks = min(-(-n // (32 * width)), _MOST_ROW_BLOCKS)
+        lowering.launch(f"matvec_columns_{width}", "matvec.cuh", f"matvec_columns<{width}>", parameters, blocks)
+        return
+    parameters = [("const Real *x", a), ("const Real *w", b), *last]
+    by, rows = ("warps", 4) if n >= FILLING_ROWS or k <= SHORT_ROW else ("blocks", 1)
+    blocks = min(-(-n // rows), _MOST_ROW_BLOCKS)
+    lowering.launch(f"matvec_by_{by}", "matvec.cuh", f"matvec_by_{by}", parameters, blocks, threads=128)
+
+
+def pairwise(lowering: Lowering) -> None:
+    """A sum or product of elements, B spread over A's rows or over all elements."""
+    op = lowering.node.op.name
+    function, out = op.capitalize(), lowering.out
+    a, b = lowering.value("A"), lowering.value("B")
+    spread = "same" if a.shape == b.shape else "scalar" if b.size == 1 else "row"
+    sizes: list[Parameter] = [("Size n", a.size), ("Size columns", a.columns)]
+    kind = "Real" if out.real else "Int"
+    taken = lowering.real if out.real else lowering.buffer
+    operands = [(f"const {kind} *a", taken("A")), (f"const {kind} *b", taken("B")), (f"{kind} *y", out)]
+    name = f"{op}_{spread}" if out.real else f"{op}_{spread}_int"
+    call = f"{'pairwise' if out.real else 'pairwise_int'}<{function}, {spread.upper()}>"
+    parameters: list[Parameter] = [*operands, *sizes] if out.real else [*operands, FAULT, *sizes]
+    lowering.launch(name, "elementwise.cuh", call, parameters, blocks_for(a.size))
+
+
+def transpose(lowering: Lowering) -> None:
+    """OUT[j, i] = X[i, j], in tiles of 32 by 32."""
+    x = lowering.value("X")
+    kind, name = ("Real", "transpose") if x.real else ("Int", "transpose_int")
+    parameters: list[Parameter] = [
+        (f"const {kind} *x", lowering.buffer("X")), (f"{kind} *y", lowering.out),
+        ("Size rows", x.rows), ("Size columns", x.columns),
+    ]  # fmt: skip
+    blocks = min(-(-x.rows // 32) * -(-x.columns // 32), _MOST_ROW_BLOCKS)
+    lowering.launch(name, "transpose.cuh", f"transpose<{kind}>", parameters, blocks)

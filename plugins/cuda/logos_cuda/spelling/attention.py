@@ -1,0 +1,77 @@
+"""Rotary embedding and attention."""
+
+from __future__ import annotations
+
+import math
+
+from logos_cuda.lowering import FAULT, Lowering, Parameter, blocks_for
+from logos_cuda.stages import Buffer
+
+WIDEST_HEAD = 512
+"""Elements of a head that the attention kernel takes."""
+
+TOGETHER = 4
+"""Query heads of a group that one block takes."""
+
+FILLING_BLOCKS = 528
+"""Blocks among which the rows of K are split: four for each multiprocessor of a large device."""
+
+SPLIT_ROWS = 32
+"""Rows of K below which a split is not worth its part."""
+
+_THREADS = 128
+
+
+def rope(lowering: Lowering) -> None:
+    """Each head's leading 2 · half elements turn in pairs; the rest passes through."""
+    q, half = lowering.value("Q"), lowering.value("RC").columns
+    heads = lowering.node.operands["H"]
+    width = q.size // heads if isinstance(heads, int) else 2 * half
+    parameters: list[Parameter] = [
+        ("const Real *q", lowering.real("Q")), ("const Real *cosines", lowering.real("RC")),
+        ("const Real *sines", lowering.real("RS")), ("Real *y", lowering.out),
+        ("Size n", q.size), ("Size width", width), ("Size half", half),
+    ]  # fmt: skip
+    lowering.launch("rope", "rope.cuh", "rope", parameters, blocks_for(q.size))
+
+
+def attention(lowering: Lowering) -> None:
+    """Parts over the rows of K and V, then their joining."""
+    heads, groups, rows = (lowering.sizes[symbol] for symbol in ("H", "KV", "L"))
+    width = lowering.value("Q").size // heads
+    for hole in ("K", "V"):
+        if not lowering.value(hole).real:
+            lowering.refuse(f"{lowering.value(hole).name} is a table of Int; the kernel reads tables of Real")
+    if width > WIDEST_HEAD:
+        lowering.refuse(f"heads of {width} elements; the kernel takes up to {WIDEST_HEAD}")
+    if lowering.refusals:
+        return
+    tiles = groups * -(-(heads // groups) // TOGETHER)
+    splits = max(1, min(-(-FILLING_BLOCKS // tiles), -(-rows // SPLIT_ROWS)))
+    parts = (lowering.scratch(splits * heads * width), lowering.scratch(splits * heads),
+             lowering.scratch(splits * heads))  # fmt: skip
+    _parts(lowering, parts, tiles, splits, width)
+    values, maxima, sums = parts
+    joined: list[Parameter] = [
+        ("const Real *values", values), ("const Real *maxima", maxima), ("const Real *sums", sums),
+        ("Real *y", lowering.out), ("Size heads", heads), ("Size splits", splits), ("Size width", width),
+    ]  # fmt: skip
+    lowering.launch("attention_join", "attention.cuh", "attention_join", joined, min(heads, 65536), _THREADS)
+
+
+def _parts(lowering: Lowering, parts: tuple[Buffer, ...], tiles: int, splits: int, width: int) -> None:
+    heads, groups, rows = (lowering.sizes[symbol] for symbol in ("H", "KV", "L"))
+    lanes = next(lanes for lanes in (4, 8, 16, 32) if width <= 16 * lanes)
+    bounded = lowering.node.operands["P"] is not None
+    values, maxima, sums = parts
+    parameters: list[Parameter] = [
+        ("const Real *q", lowering.real("Q")), ("const Real *k", lowering.buffer("K")),
+        ("const Real *v", lowering.buffer("V")),
+        *([("const Int *last", lowering.buffer("P"))] if bounded else []),
+        ("Real *values", values), ("Real *maxima", maxima), ("Real *sums", sums),
+        *([FAULT] if bounded else []),
+        ("Size rows", rows), ("Size groups", groups), ("Size heads", heads // groups), ("Size splits", splits),
+        ("Size width", width), ("float scale", 1 / math.sqrt(width)),
+    ]  # fmt: skip
+    name = "attention_up_to" if bounded else "attention"
+    lowering.launch(f"{name}_{16 * lanes}", "attention.cuh", f"{name}<{lanes}>", parameters, tiles * splits, _THREADS)

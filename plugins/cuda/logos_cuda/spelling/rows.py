@@ -1,0 +1,75 @@
+"""Reductions over rows: a norm, softmax, and the index of the largest element."""
+
+from __future__ import annotations
+
+from logos_cuda.lowering import ABSENT, FAULT, THREADS, Lowering, Parameter
+
+NARROW = 256
+"""Columns up to which a warp takes a row; a block of THREADS takes a wider one."""
+
+PART = 2048
+"""Elements of an argmax from which another block shares the search."""
+
+LEAST_REAL, LARGEST_REAL = 2.0**-126, (2 - 2.0**-23) * 2.0**127
+_MOST_BLOCKS = 4096
+_MOST_PARTS = 512
+
+
+def _shape(rows: int, columns: int) -> tuple[str, int, int]:
+    """What a kernel's name says, the threads that share a row, and the blocks."""
+    lanes = 32 if columns <= NARROW else THREADS
+    blocks = min(-(-rows // (THREADS // lanes)), _MOST_BLOCKS)
+    return ("narrow" if lanes == 32 else "wide"), lanes, blocks
+
+
+def rmsnorm(lowering: Lowering) -> None:
+    """Rows, or the runs of one row, over the root of their mean square."""
+    x, heads, eps = lowering.value("X"), lowering.node.operands["H"], lowering.node.operands["EPS"]
+    assert isinstance(eps, (int, float))
+    if abs(eps) > LARGEST_REAL:
+        lowering.refuse(f"eps {eps} is beyond a Real of 32 bits, {LARGEST_REAL:.9g}")
+        return
+    rows = heads if isinstance(heads, int) else x.rows
+    columns = x.size // rows
+    plus, weight = lowering.node.operands["RES"] is not None, lowering.node.operands["W"] is not None
+    width, lanes, blocks = _shape(rows, columns)
+    # An eps above 0 keeps a row of zeros from 0 / 0; as a Real of 32 bits it must stay above 0.
+    eps = max(eps, LEAST_REAL) if eps > 0 else eps
+    parameters: list[Parameter] = [
+        ("const Real *x", lowering.real("X")),
+        ("const Real *res", lowering.real("RES")) if plus else ABSENT,
+        ("const Real *w", lowering.real("W")) if weight else ABSENT,
+        ("Real *y", lowering.out), ("Size rows", rows), ("Size columns", columns), ("float eps", float(eps)),
+    ]  # fmt: skip
+    name = "_".join(["rmsnorm", *(["plus"] if plus else []), *(["weight"] if weight else []), width])
+    call = f"rmsnorm<{str(plus).lower()}, {str(weight).lower()}, {lanes}>"
+    lowering.launch(name, "rmsnorm.cuh", call, parameters, blocks)
+
+
+def softmax(lowering: Lowering) -> None:
+    """Rows of any length."""
+    x = lowering.value("X")
+    width, lanes, blocks = _shape(x.rows, x.columns)
+    parameters: list[Parameter] = [
+        ("const Real *x", lowering.real("X")), ("Real *y", lowering.out),
+        ("Size rows", x.rows), ("Size columns", x.columns),
+    ]  # fmt: skip
+    lowering.launch(f"softmax_{width}", "softmax.cuh", f"softmax<{lanes}>", parameters, blocks)
+
+
+def argmax(lowering: Lowering) -> None:
+    """Each block's best of its share, then the best of the blocks'."""
+    x = lowering.buffer("X")
+    kind, suffix = ("Real", "") if x.real else ("Int", "_int")
+    blocks = min(-(-x.elements // PART), _MOST_PARTS)
+    values, indexes = lowering.scratch(blocks, x.real), lowering.scratch(blocks, real=False)
+    parts: list[Parameter] = [
+        (f"const {kind} *x", x), (f"{kind} *values", values), ("Int *indexes", indexes), FAULT,
+        ("Size n", x.elements),
+    ]  # fmt: skip
+    lowering.launch(f"argmax_parts{suffix}", "argmax.cuh", f"argmax_parts<{kind}>", parts, blocks)
+    whole: list[Parameter] = [
+        (f"const {kind} *values", values), ("const Int *indexes", indexes), ("Int *y", lowering.out),
+        ("Size n", blocks),
+    ]  # fmt: skip
+    lowering.launch(f"argmax_whole{suffix}", "argmax.cuh", f"argmax_whole<{kind}>", whole, 1)
