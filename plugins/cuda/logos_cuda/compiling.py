@@ -1,0 +1,117 @@
+"""The steps of a build after emission: nvcc compiles the source and links the executable."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+from collections.abc import Sequence
+
+from logos import Edge, Refusal, Refused, Rule, Spot, Steps, WeightFile
+from logos_cuda.gpu import find_gpu
+from logos_cuda.options import Options
+from logos_cuda.toolkit import ENVIRONMENT, Toolkit, find_toolkit, host_compiler_refusals
+
+COMPILE = ("--objdir-as-tempdir", "-O3", "-Xcompiler=-ffp-contract=off", "-fmad=false", "-std=c++17")
+"""The intermediate files' names are part of an object, so they are those of the object. Where a fused multiply-add is
+meant the kernels say fmaf, and every other result is the same on every device and on the host."""
+
+NATIVE = "native"
+
+
+def compile_steps(options: Options, extractions: tuple[WeightFile, ...]) -> Steps:
+    """Weight files, then the object and the executable. What this machine lacks is among the steps' refusals."""
+    if options.compile == "off":
+        return Steps(extractions)
+    try:
+        toolkit = find_toolkit()
+        flags = arch_flags(architectures(options.arch, toolkit))
+        lacking = tuple(host_compiler_refusals(toolkit, options.ccbin))
+    except Refused as refused:
+        return Steps(extractions, environment=ENVIRONMENT, refusals=refused.refusals)
+    host = (f"-ccbin={options.ccbin}",) if options.ccbin else ()
+    kind = options.kind
+    rules = (
+        Rule("compile", _compile(toolkit, kind, sorted((*COMPILE, *flags, *host))), "", "compilers", "$out.d"),
+        Rule("link", _link(toolkit, kind, sorted((*flags, *host, *toolkit.library_flags))), "", "compilers"),
+    )
+    tool = os.fspath(toolkit.nvcc)
+    edges = (
+        Edge("compile", (f"{kind}.o",), (f"{kind}.cu", tool)),
+        Edge("link", (kind,), (f"{kind}.o", tool)),
+    )
+    return Steps(extractions, rules, edges, (toolkit.label,), ENVIRONMENT, lacking)
+
+
+def architectures(names: Sequence[str], toolkit: Toolkit) -> tuple[str, ...]:
+    """The architectures in order, `native` as this machine's GPU's. Refused: ones that the toolkit does not build for
+    (`unknown-arch`), `native` without a GPU (`no-gpu`)."""
+    refusals: list[Refusal] = []
+    found: dict[str, None] = {}
+    for name in names:
+        if name == NATIVE:
+            gpu = find_gpu()
+            if gpu is None:
+                refusals.append(no_gpu("arch native asks this machine's GPU, and it has none"))
+                continue
+            name = gpu.arch
+        found[name] = None
+        if toolkit.architectures and name.rstrip("af") not in toolkit.architectures:
+            known = ", ".join(sorted(toolkit.architectures, key=_number))
+            what = f"nvcc {toolkit.version} does not build for {name}"
+            refusals.append(Refusal("unknown-arch", what, Spot("arch"), f"it builds for {known}"))
+    if refusals:
+        raise Refused(refusals)
+    return tuple(sorted(found, key=_number))
+
+
+def no_gpu(what: str) -> Refusal:
+    """A GPU was asked for, and the driver's library shows none."""
+    return Refusal("no-gpu", what, Spot("gpu"), "use a machine with an NVIDIA GPU and its driver, or leave that out")
+
+
+def _number(name: str) -> tuple[int, str]:
+    found = re.search(r"\d+", name)
+    return (int(found[0]) if found else 0), name
+
+
+def arch_flags(names: Sequence[str]) -> tuple[str, ...]:
+    """Machine code for each, and PTX of the newest that newer devices can compile (`sm_90a` is for that one alone)."""
+    flags = [f"-gencode=arch={_virtual(name)},code={name}" for name in names]
+    plain = [name for name in names if name[-1].isdigit()]
+    if plain:
+        newest = _virtual(max(plain, key=_number))
+        flags.append(f"-gencode=arch={newest},code={newest}")
+    return tuple(flags)
+
+
+def _virtual(name: str) -> str:
+    return name.replace("sm_", "compute_")
+
+
+def _compile(toolkit: Toolkit, kind: str, flags: Sequence[str]) -> str:
+    words = [os.fspath(toolkit.nvcc), "-c", f"../{kind}.cu", "-o", f"{kind}.o", *flags, "-MD", "-MF", f"{kind}.o.d"]
+    # The source is an input of the edge; its relative name in the depfile would be another file's to ninja.
+    depfile = f"sed '1s| \\.\\./{kind}\\.cu | |' {kind}.o.d > ../{kind}.o.d"
+    return _apart(f"{kind}.o", [_with_version(toolkit, words), depfile, f"mv -f {kind}.o .."])
+
+
+def _link(toolkit: Toolkit, kind: str, flags: Sequence[str]) -> str:
+    words = [os.fspath(toolkit.nvcc), f"../{kind}.o", "-o", kind, *flags]
+    return _apart(kind, [_with_version(toolkit, words), f"mv -f {kind} .."])
+
+
+def _with_version(toolkit: Toolkit, words: Sequence[str]) -> str:
+    """The command with the toolkit's version in it, so that another one in the same place makes the file again."""
+    return f"LOGOS_NVCC={toolkit.version} {shlex.join(words)}"
+
+
+def _apart(output: str, commands: Sequence[str]) -> str:
+    """ninja text of commands that run in a folder of their own beside the output: relative names keep objects the same
+    in every folder, and a build removes what killed commands left there."""
+    work = f".{hashlib.sha256(output.encode()).hexdigest()[:16]}.nvcc.work"
+    begin = ['cd "$(dirname -- OUT)"', f"mkdir -p {work}", f"cd {work}"]
+    return " && ".join([*begin, *commands, "cd ..", f"rm -rf {work}"]).replace("$", "$$").replace("OUT", "$out")
+
+

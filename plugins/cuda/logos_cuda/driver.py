@@ -1,0 +1,185 @@
+"""The driver's tables and stage functions: what its template takes from a stage graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from logos import Leaf, Node, Refusal, Source, Span, Value, row_outside
+from logos_cuda.stages import Argument, Buffer, ForwardGraph, Kernel, Launch, Record, Stage
+from logos_cuda.text import comment, double, file_name, integer, single, string
+
+_ROW, _NAN, _OVERFLOW = "FAULT_ROW", "FAULT_NAN", "FAULT_OVERFLOW"
+_STATIC_SHARED = 48 * 1024
+_NUMBER = 4611686018427387903
+"""Stands for the row in a message until the text is a format."""
+
+
+class Driver:
+    """The driver of one stage graph."""
+
+    def __init__(self, graph: ForwardGraph, checksum: bool) -> None:
+        self.graph, self.program, self.checksum = graph, graph.graph, checksum
+        self.file = file_name(graph.graph.source)
+
+    @cached_property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """Every buffer once: leaves' and computed values', then scratch."""
+        return tuple(dict.fromkeys((*self.graph.held.values(), *self.graph.scratch)))
+
+    @cached_property
+    def values(self) -> dict[str, Value]:
+        """The values that can be read out, by the names of `Graph.taps`."""
+        return {tap: value for tap, value in self.program.taps.items() if value in self.graph.held}
+
+    @cached_property
+    def stage_of(self) -> dict[int, int]:
+        """The stage that computes each node, by the node's index."""
+        return {node.index: number for number, stage in enumerate(self.graph.stages) for node in stage.nodes}
+
+    def tables(self) -> str:
+        """Constants and tables, one line an entry."""
+        leaves = [leaf for leaf in self.program.leaves if leaf.value in self.graph.held]
+        items = [item for leaf in leaves for item in self._items(leaf)]
+        rows, messages = list(self._rows()), list(self._messages())
+        counts = {"STAGES": len(self.graph.stages), "LEAVES": len(leaves), "VALUES": len(self.values)}
+        counts |= {"ROWS": len(rows), "MESSAGES": len(messages), "OUTPUT": list(self.values.values()).index(self.program.output)}
+        names = [*(f"{buffer.name}," for buffer in self.buffers), "BUFFERS,"]
+        parts = [
+            _block("enum {", names, "};"),
+            _block("enum {", (f"{name} = {count}," for name, count in counts.items()), "};"),
+            f"const bool CHECKSUM = {_bool(self.checksum)};",
+            _table("Memory", "buffers", (f"{{{string(b.name)}, {_bytes(b)}}}" for b in self.buffers)),
+            _table("Item", "items", items),
+            _table("Leaf", "leaves", self._leaves(leaves)),
+            _table("Value", "values", map(self._value, self.values, self.values.values())),
+            _table("Row", "rows", rows),
+            _table("Message", "messages", messages),
+        ]
+        return "\n\n".join(parts)
+
+    def stages(self) -> str:
+        """One function a stage, each with the places of the sentences that it computes, and the list of them."""
+        parts = [self._stage(number, stage) for number, stage in enumerate(self.graph.stages)]
+        names = (f"stage_{number}," for number in range(len(parts)))
+        parts.append(_block("void (*const stages[])() = {", names, "};"))
+        return "\n\n".join([*parts, self._allow_shared()])
+
+    def _stage(self, number: int, stage: Stage) -> str:
+        lines = [f"// {node.results[0].name}: {node.op.name}, {comment(self.file)}:{node.line}" for node in stage.nodes]
+        lines.append(f"void stage_{number}() {{")
+        lines += [f"    {self._launch(number, launch)}" for launch in stage.launches]
+        return "\n".join([*lines, "}"])
+
+    def _launch(self, number: int, launch: Launch) -> str:
+        grid = ", ".join(f"{size}u" for size in launch.grid)
+        arguments = [text for one in launch.arguments for text in _argument(one, number)]
+        first = f"{launch.kernel.name}, dim3({grid}), dim3({launch.kernel.threads}u), {launch.shared}"
+        return f"LAUNCH({', '.join([first, *arguments])});"
+
+    def _allow_shared(self) -> str:
+        """Kernels that take more dynamic shared memory than one may take unasked."""
+        most: dict[Kernel, int] = {}
+        for launch in (launch for stage in self.graph.stages for launch in stage.launches):
+            most[launch.kernel] = max(most.get(launch.kernel, 0), launch.shared)
+        lines = [
+            f"    CHECK(cudaFuncSetAttribute({kernel.name}, cudaFuncAttributeMaxDynamicSharedMemorySize, {shared}));"
+            for kernel, shared in most.items()
+            if shared > _STATIC_SHARED
+        ]
+        return "\n".join(["void allow_shared() {", *lines, "}"])
+
+    def _leaves(self, leaves: Iterable[Leaf]) -> Iterator[str]:
+        first = 0
+        for leaf in leaves:
+            value, buffer = leaf.value, self.graph.held[leaf.value]
+            flags = ", ".join(map(_bool, (value.real, buffer.transposed, leaf.state)))
+            start = "FILLS" if leaf.fills or leaf.state else "ROW" if self._is_row(leaf) else "RAMP"
+            shape = f"{value.rows}, {value.columns}"
+            yield f"{{{string(leaf.name)}, {buffer.name}, {shape}, {flags}, {start}, {first}, {len(leaf.fills)}}}"
+            first += len(leaf.fills)
+
+    def _is_row(self, leaf: Leaf) -> bool:
+        return any(hole in node.op.indexes for node, hole in self.program.readers(leaf.name))
+
+    def _items(self, leaf: Leaf) -> Iterator[str]:
+        for place, value in leaf.fills:
+            real = double(float(value)) if leaf.value.real else "0"
+            yield f"{{{place}, {real}, {'0' if leaf.value.real else integer(int(value))}}}"
+
+    def _value(self, tap: str, value: Value) -> str:
+        buffer = self.graph.held[value]
+        node = self.program.producer(value)
+        flags = ", ".join(map(_bool, (value.real, buffer.transposed)))
+        stage = -1 if node is None else self.stage_of[node.index]
+        return f"{{{string(tap)}, {buffer.name}, {value.rows}, {value.columns}, {flags}, {stage}}}"
+
+    def _rows(self) -> Iterator[str]:
+        """The row numbers that are leaves, in the order that a step reads them."""
+        leaves = {leaf.value for leaf in self.program.leaves}
+        for node in self.program.nodes:
+            for hole in node.op.indexes:
+                row = node.operands[hole]
+                if isinstance(row, Value) and row in leaves:
+                    text = self._row_text(node, hole)
+                    yield f"{{{self.graph.held[row].name}, {node.sizes[node.op.indexes[hole]]}, {string(text)}}}"
+
+    def _messages(self) -> Iterator[str]:
+        for number, stage in enumerate(self.graph.stages):
+            for node in stage.nodes:
+                yield from (f"{{{number}, {kind}, {string(text)}}}" for kind, text in self._faults(node))
+
+    def _faults(self, node: Node) -> Iterator[tuple[str, str]]:
+        """What the device can report of a node, with its words."""
+        for hole in node.op.indexes:
+            if isinstance(node.operands[hole], Value):
+                yield _ROW, self._row_text(node, hole)
+        tensors = [node.operands[hole] for hole in node.op.tensors]
+        real = any(isinstance(value, Value) and value.real for value in tensors)
+        if node.op.name == "argmax" and real:
+            yield _NAN, self._no_value(node, "the operand holds a NaN, so it has no largest element")
+        if node.op.exact and not real:
+            yield _OVERFLOW, self._no_value(node, "a result does not fit 64 bits")
+
+    def _no_value(self, node: Node, what: str) -> str:
+        next_ = "look at its operands: end the program above this sentence and run it with `--get`"
+        return self._format("no-value", f"{node.op.name}: {what}", node, next_)
+
+    def _row_text(self, node: Node, hole: str) -> str:
+        row, table = node.operands[hole], node.operands[node.op.table(hole)]
+        assert isinstance(row, Value)
+        assert isinstance(table, Value)
+        what = row_outside(row.name, _NUMBER, node.sizes[node.op.indexes[hole]], table.name)
+        return self._format("row-outside-table", what, node, f"give {row.name} a row that {table.name} has")
+
+    def _format(self, code: str, what: str, node: Node, next_: str) -> str:
+        """A refusal's text, by the program's file alone, as a format that takes the row."""
+        place = Span(Source(self.file, self.program.source.text), node.span.line, node.span.column, node.span.length)
+        text = Refusal(code, what, place, next_).text().replace("%", "%%")
+        return text.replace(str(_NUMBER), "%lld", 1) + "\n"
+
+
+def _argument(argument: Argument, stage: int) -> Iterator[str]:
+    if isinstance(argument, Buffer):
+        yield f"{'real' if argument.real else 'integer'}({argument.name})"
+    elif isinstance(argument, Record):
+        yield from ("fault", str(stage))
+    else:
+        yield f"Size({integer(argument)})" if isinstance(argument, int) else single(argument)
+
+
+def _bytes(buffer: Buffer) -> str:
+    return f"Size({buffer.elements}LL) * Size(sizeof({'Real' if buffer.real else 'Int'}))"
+
+
+def _bool(flag: bool) -> str:
+    return "true" if flag else "false"
+
+
+def _block(opening: str, lines: Iterable[str], closing: str) -> str:
+    return "\n".join([opening, *(f"    {line}" for line in lines), closing])
+
+
+def _table(kind: str, name: str, entries: Iterable[str]) -> str:
+    """An array of at least one element, as C++ wants it: the last is no entry."""
+    return _block(f"const {kind} {name}[] = {{", (f"{entry}," for entry in (*entries, "{}")), "};")

@@ -1,0 +1,87 @@
+"""The emitted program: kernels, each once, and the driver that launches them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.resources import files
+from string import Template
+
+from logos_cuda.driver import Driver
+from logos_cuda.stages import ForwardGraph, Kernel
+from logos_cuda.text import comment
+
+COMMON = "logos.cuh"
+LICENCE = "// The helper text is yours to use, change and pass on without conditions (MIT-0)."
+_DRIVER = ("files.cuh", "values.cuh", "steps.cuh", "main.cu")
+_INCLUDE = re.compile(r'^#include "([\w.]+)"\n', re.MULTILINE)
+_ONCE = re.compile(r"^#pragma once\n", re.MULTILINE)
+
+
+def emit_forward(graph: ForwardGraph, *, checksum: bool = False, file: str = "forward.cu") -> str:
+    """The whole text of a program as one CUDA source, which nvcc or a C++ compiler with the host stand-in takes.
+
+    `checksum` prints the output's sum in place of its elements; `file` is what messages call the text.
+    """
+    driver = Driver(graph, checksum)
+    return "\n".join((_head(driver), *_kernel_text(graph.kernels), _driver_text(driver, file)))
+
+
+def _head(driver: Driver) -> str:
+    graph, output = driver.program, driver.program.output
+    kind = "Real" if output.real else "Int"
+    made = f"{len(graph.nodes)} ops in {len(driver.graph.stages)} stages, output {output.name}"
+    shape = f"{output.rows} by {output.columns} of {kind}"
+    return f"// {comment(driver.file)} as a CUDA program, emitted by LOGOS: {made} ({shape}).\n{LICENCE}\n"
+
+
+def _kernel_text(kernels: Iterable[Kernel]) -> Iterator[str]:
+    """The headers that the kernels need, then the kernels themselves."""
+    kernels = tuple(kernels)
+    yield from (_ONCE.sub("", _INCLUDE.sub(_kept, kernel_header(name))) for name in _headers(kernels))
+    lines = [
+        f'extern "C" __global__ void __launch_bounds__({kernel.threads}) {kernel.name}({kernel.parameters}) '
+        f"{{ {kernel.body}; }}"
+        for kernel in kernels
+    ]
+    yield "\n".join(lines) + "\n"
+
+
+def _kept(include: re.Match[str]) -> str:
+    """Includes of other kernel headers stand in the text already; the host stand-in's is no part of it."""
+    return "" if include[1].endswith(".cuh") else include[0]
+
+
+def _headers(kernels: Iterable[Kernel]) -> tuple[str, ...]:
+    """Every header once, after those that it includes."""
+    found: dict[str, None] = {}
+
+    def add(name: str) -> None:
+        if name in found:
+            return
+        for needed in _INCLUDE.findall(kernel_header(name)):
+            if needed.endswith(".cuh"):
+                add(needed)
+        found[name] = None
+
+    add(COMMON)
+    for kernel in kernels:
+        add(kernel.header)
+    return tuple(found)
+
+
+@cache
+def kernel_header(name: str) -> str:
+    """The text of a file of `kernels/`."""
+    return (files("logos_cuda") / "kernels" / name).read_text("utf-8")
+
+
+@cache
+def _template(name: str) -> str:
+    return (files("logos_cuda") / "templates" / name).read_text("utf-8")
+
+
+def _driver_text(driver: Driver, file: str) -> str:
+    begin = Template(_template("begin.cu.in")).substitute(tables=driver.tables(), stages=driver.stages(), file=file)
+    return "\n".join((begin, *map(_template, _DRIVER)))

@@ -1,0 +1,111 @@
+"""The cuda target: one program becomes one self-contained CUDA source, its executable and its weights."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from logos import API, Artifact, Inputs, Job, Refusal, Role, Spot, Steps, WeightEntry, WeightFile, suggestion
+from logos_cuda.emit import emit_forward
+from logos_cuda.lower import forward_graph
+from logos_cuda.options import Options
+from logos_cuda.spelling.table import SPELLS
+from logos_cuda.stages import ForwardError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+NAME = "cuda"
+WEIGHTS = "weights"
+NATIVE = "native"
+_ARCH = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")
+_KNOWN = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120", NATIVE)
+
+
+class CudaTarget:
+    """The contract of `logos.Target`; see there."""
+
+    name = NAME
+    api = API
+    spells = SPELLS
+    fuses: tuple[str, ...] = ()
+    stores = ("float32",)
+    options = Options
+
+    def refusals(self, job: Job) -> Iterable[Refusal]:
+        """Operations that no kernel takes, by statement (`no-kernel`), names that are no architecture
+        (`unknown-arch`), and for `kind=op` a program of several operations (`not-one-operation`)."""
+        yield from _arch_refusals(job)
+        if job.options.kind == "op" and len(job.graph.nodes) != 1:
+            what = f"kind op takes a program of one operation; this one has {len(job.graph.nodes)}"
+            where = Spot(job.graph.source.name)
+            yield Refusal("not-one-operation", what, where, "leave the option out, for kind forward")
+        yield from _kernel_refusals(job)
+
+    def emit(self, job: Job) -> Sequence[Artifact]:
+        """forward.cu or op.cu, after the kind."""
+        kind: str = job.options.kind
+        text = emit_forward(forward_graph(job.graph), checksum=kind == "op", file=f"{kind}.cu")
+        return (Artifact(f"{kind}.cu", text),)
+
+    def steps(self, job: Job) -> Steps:
+        """The weights as raw files, then nvcc over the source."""
+        from logos_cuda.compiling import compile_steps
+
+        return compile_steps(job.options, extractions(job))
+
+    def outputs(self, job: Job) -> tuple[str, ...]:
+        """The program's output."""
+        return ()
+
+    def dtypes(self, job: Job) -> tuple[str, ...]:
+        """float32, the type of the device's Real."""
+        return ("float32",)
+
+    def run(self, job: Job, inputs: Inputs) -> Mapping[str, NDArray[np.generic]]:
+        """Runs the source on a GPU where there is one, else on the host. Refused: what the program refuses, and
+        `no-gpu`, `cuda-failed`, what finding and running a compiler refuses."""
+        from logos_cuda.running import run_program
+
+        return run_program(job, inputs)
+
+
+def extractions(job: Job) -> tuple[WeightFile, ...]:
+    """The folder `weights`: what a checkpoint or a weight folder supplies. The program's fills are in the source."""
+    held = forward_graph(job.graph).held
+    entries = tuple(
+        WeightEntry(leaf.name, "F32" if leaf.value.real else "I64", held[leaf.value].transposed)
+        for leaf in job.graph.leaves
+        if _supplied(job, leaf.name)
+    )
+    return (WeightFile(WEIGHTS, entries, "raw"),) if entries else ()
+
+
+def _supplied(job: Job, name: str) -> bool:
+    bound = job.binding[name]
+    if bound.role not in (Role.WEIGHT, Role.TABLE):
+        return False
+    return bound.file is not None or (bound.view is not None and job.binding.checkpoint is not None)
+
+
+def _arch_refusals(job: Job) -> Iterator[Refusal]:
+    if not job.options.arch:
+        yield Refusal("unknown-arch", "there is no architecture to build for", Spot("arch"), "name one, such as sm_90")
+    for name in job.options.arch:
+        if name != NATIVE and not _ARCH.fullmatch(name):
+            what = f"{name} is no architecture{suggestion(name, _KNOWN)}"
+            yield Refusal("unknown-arch", what, Spot("arch"), f"name some such as {', '.join(_KNOWN)}")
+
+
+def _kernel_refusals(job: Job) -> Iterator[Refusal]:
+    """What no kernel takes; the core says of ops that are not spelled at all who does spell them."""
+    try:
+        forward_graph(job.graph)
+    except ForwardError as error:
+        for refusal in error.refusals:
+            node = job.graph.nodes[refusal.statement]
+            if node.op.name in SPELLS:
+                what = f"statement {refusal.statement + 1}, {refusal.what}"
+                yield Refusal("no-kernel", what, node.span, "change the sentence, or build for another target")

@@ -1,0 +1,87 @@
+// The steps of a run.
+
+void check_rows() {
+    for (int i = 0; i < ROWS; i++) {
+        Int row;
+        CHECK(cudaMemcpy(&row, memory[rows[i].buffer], sizeof row, cudaMemcpyDeviceToHost));
+        if (row < 0 || row >= rows[i].rows) {
+            fprintf(stderr, rows[i].text, row);
+            exit(REFUSED);
+        }
+    }
+}
+
+void check_fault() {
+    Fault found;
+    CHECK(cudaMemcpy(&found, fault, sizeof found, cudaMemcpyDeviceToHost));
+    if (found.kind == 0 || options.unchecked) return;
+    for (int i = 0; i < MESSAGES; i++)
+        if (messages[i].stage == found.stage && messages[i].kind == found.kind) {
+            fprintf(stderr, messages[i].text, found.value);
+            exit(REFUSED);
+        }
+    end(DEVICE_FAILED, "stage " + std::to_string(found.stage) + " reported the fault " + std::to_string(found.kind));
+}
+
+void feed(Int token, Int step) {
+    for (int i = 0; i < LEAVES; i++) {
+        const Leaf &leaf = leaves[i];
+        const Int number = strcmp(leaf.name, "pos") ? token : step;
+        if (fed(leaf)) upload(leaf, 0, &number, 1);
+    }
+}
+
+void make_step(std::vector<Tap> &taps) {
+    check_rows();
+    for (int stage = -1; stage < STAGES; stage++) {
+        if (stage >= 0) stages[stage]();
+        for (Tap &tap : taps)
+            if (tap.at()->stage == stage) tap.take();
+    }
+    CHECK(cudaStreamSynchronize(stream));
+    check_fault();
+}
+
+void run() {
+    const Size given = Size(options.tokens.size());
+    const Size more = options.generate > 1 ? options.generate - 1 : 0;
+    const Size steps = given ? given + more : 1;
+    std::vector<Tap> taps;
+    std::vector<std::string> names = options.get;
+    if (names.empty() && !options.dump.empty())
+        for (int i = 0; i < VALUES; i++)
+            if (values[i].stage >= 0) names.push_back(values[i].name);
+    for (const std::string &name : names) {
+        const Value *value = find_value(name);
+        if (value == nullptr) end(USAGE, "the program has no variable " + name + "; --list names them");
+        taps.emplace_back(name, *value, steps);
+    }
+    std::vector<Int> tokens = options.tokens, generated;
+    const Value &output = values[OUTPUT];
+    for (Size step = 0; step < steps; step++) {
+        if (given) feed(tokens[size_t(step)], step);
+        make_step(taps);
+        if (options.generate > 0 && step >= given - 1) {
+            generated.push_back(integer_at(fetch(output), 0));
+            tokens.push_back(generated.back());
+        }
+    }
+    for (Tap &tap : taps) tap.finish();
+    if (CHECKSUM) print_checksum(output, fetch(output));
+    else if (names.empty() && generated.empty()) print_lines(output, fetch(output));
+    for (size_t i = 0; i < generated.size(); i++) printf("%s%lld", i ? " " : "", generated[i]);
+    if (!generated.empty()) printf("\n");
+}
+
+void prepare() {
+    CHECK(cudaStreamCreate(&stream));
+    for (int i = 0; i < BUFFERS; i++) {
+        const cudaError_t error = cudaMalloc(&memory[i], size_t(buffers[i].bytes));
+        if (error != cudaSuccess)
+            end(DEVICE_FAILED, "no room for " + std::to_string(buffers[i].bytes) + " bytes of " + buffers[i].name +
+                                   " on the device: " + cudaGetErrorString(error));
+    }
+    CHECK(cudaMalloc(reinterpret_cast<void **>(&fault), sizeof(Fault)));
+    CHECK(cudaMemset(fault, 0, sizeof(Fault)));
+    allow_shared();
+}
