@@ -16,7 +16,7 @@ from typing import Any
 from logos.stamps import RACY, installed, listing, output_stamp, stamp
 
 FINISHED = "finished.json"
-_FORMAT = 1
+_FORMAT = 2
 _PRIVATE = ".logos"
 
 
@@ -28,10 +28,11 @@ def account(
     written: Iterable[str],
     ninja: str,
     said: str,
+    environment: Iterable[str] = (),
 ) -> str | None:
-    """The account of a build that was just finished: what it was called with, read and wrote, and what the same
-    command is to print where nothing is to do. None where something it read may have changed since it began
-    (nanoseconds since the epoch)."""
+    """The account of a build that was just finished: what it was called with, read and wrote, the environment
+    variables that decided it, and what the same command is to print where nothing is to do. None where something it
+    read may have changed since it began (nanoseconds since the epoch)."""
     stamps = {path: stamp(path) for path in read}
     if any(found is not None and max(found[1:3]) > began - RACY for found in stamps.values()):
         return None
@@ -42,6 +43,7 @@ def account(
         "listed": {path: listing(path) for path in listed},
         "written": {path: output_stamp(path) for path in written},
         "said": said,
+        "environment": {name: os.environ.get(name) for name in environment},
     }
     return json.dumps(record, separators=(",", ":")) + "\n"
 
@@ -74,6 +76,7 @@ def _circumstances(arguments: Sequence[str]) -> dict[str, object]:
 def _holds(record: dict[str, Any], arguments: Sequence[str]) -> bool:
     return (
         all(record[key] == value for key, value in _circumstances(arguments).items())
+        and all(os.environ.get(name) == value for name, value in record["environment"].items())
         and all(stamp(path) == seen for path, seen in record["read"].items())
         and all(listing(path) == seen for path, seen in record["listed"].items())
         and all(output_stamp(path) == seen for path, seen in record["written"].items())

@@ -5,7 +5,7 @@ A plugin is a module (or object) named by an entry point of the group `logos`, w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -103,7 +103,12 @@ class WeightFile:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A ninja rule that a target adds; `command` is ninja text."""
+    """A ninja rule that a target adds; `command` is ninja text, which may not rely on the folder it runs in.
+
+    pool     `compilers`: as many at once as this machine's memory has room for
+    depfile  ninja text, such as `$out.d`: the file in which the command leaves, as make reads them and by absolute
+             paths, the inputs that only it knows. ninja keeps what it says and removes it
+    """
 
     name: str
     command: str
@@ -113,7 +118,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A ninja edge of a target's own rule; paths are relative to the artifact's folder."""
+    """A ninja edge of a target's own rule; paths are relative to the artifact's folder, those of tools absolute."""
 
     rule: str
     outputs: tuple[str, ...]
@@ -123,7 +128,13 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What follows emission: weight files to extract, then the target's own tools."""
+    """What follows emission: weight files to extract and recordings to make, then the target's own tools.
+
+    tools        the tools of the edges as a build names them: `nvcc 13.0.88 (/usr/local/cuda/bin/nvcc, on PATH)`
+    environment  the environment variables that decided them
+    refusals     what keeps the edges from running on this machine; a build refuses it, while emission and extraction,
+                 which run no tools, do not
+    """
 
     extractions: tuple[WeightFile, ...] = ()
     rules: tuple[Rule, ...] = ()
@@ -134,6 +145,7 @@ class Steps:
 class Inputs:
     """What an artifact is run on.
 
+    depfile: str | None = None
     artifact  the folder that the build wrote
     weights   the folder of weight files; holds a value for every weight, table and constant
     arrays    a value in the program's shape for every other input, and where states start, by variable
@@ -153,6 +165,14 @@ class Inputs:
     checks: bool = True
 
 
+    tools: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    recordings: tuple[Recording, ...] = ()
+
+
+def _unsaid(text: str) -> None:
+    return
 @runtime_checkable
 class Target(Protocol):
     """What emits programs for one machine."""
@@ -167,6 +187,8 @@ class Target(Protocol):
 
     @property
     def spells(self) -> frozenset[str]:
+    generate  how many ids to go on for after the tokens, each the output of the step before: T + generate − 1 steps
+    say       takes what a person may want to know of the run, such as which device it is on
         """The names of the ops it spells."""
         ...
 
@@ -176,6 +198,8 @@ class Target(Protocol):
         ...
 
     @property
+    generate: int = 0
+    say: Callable[[str], None] = _unsaid
     def stores(self) -> tuple[str, ...]:
         """The weight storage it takes: float32, bfloat16, q8_0, …"""
         ...

@@ -1,9 +1,12 @@
-"""Values that do not fit into this machine's memory."""
+"""This machine's memory: values that do not fit into it, and how much of it is free."""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from logos.graph import Value
 from logos.refusal import refuse
@@ -23,3 +26,25 @@ def room_for(value: Value, place: Place) -> Iterator[None]:
         what = f"{value.name} is {size}, more than this machine has room for"
         next_ = f"make {value.name} smaller, or use a machine with more memory"
         raise refuse("too-large-for-memory", what, place, next_) from None
+
+
+_MEMINFO = Path("/proc/meminfo")
+_CGROUP = Path("/sys/fs/cgroup")
+
+
+def at_once(each: int) -> int:
+    """How many tools that take so many bytes each this machine runs at once: at least one, at most one a processor."""
+    free = free_bytes()
+    most = os.cpu_count() or 1
+    return most if free is None else max(1, min(most, free // each))
+
+
+def free_bytes() -> int | None:
+    """The memory that is to be had, within what a container may take; None where the system does not say."""
+    free: list[int] = []
+    with suppress(OSError):
+        found = re.search(r"^MemAvailable: +(\d+) kB$", _MEMINFO.read_text("ascii", "replace"), re.MULTILINE)
+        free += [int(found[1]) << 10] if found else []
+    with suppress(OSError, ValueError):  # `max` is no number, and no limit
+        free.append(int((_CGROUP / "memory.max").read_text()) - int((_CGROUP / "memory.current").read_text()))
+    return max(0, min(free)) if free else None

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from ninja.ninja_syntax import Writer
 
+from logos.memory import at_once
 from logos.plan import Plan
 from logos.steps import Step
 
@@ -24,6 +25,9 @@ _PLAIN_PATH = re.compile(r"[^$ :|\n\0]+\Z")
 
 
 NAME = "build.ninja"
+COMPILERS = "compilers"
+"""The pool of tools that take much memory."""
+_COMPILER = 2 << 30
 RECONSIDER = "reconsider"
 """The rule by which build.ninja has itself written anew."""
 
@@ -54,8 +58,11 @@ def ninja_text(plan: Plan, again: Sequence[str] | None, preview: Preview | None 
     # One extraction at a time: the disk is what they wait for, and each shows its progress on the one terminal.
     writer.pool("weights", 1)
     writer.rule("extract", f"{python} extract $arguments", "$title", pool="weights", restat=True, generator=True)
+    if any(rule.pool == COMPILERS for rule in plan.rules):
+        writer.pool(COMPILERS, at_once(_COMPILER))
     for rule in plan.rules:
-        writer.rule(rule.name, rule.command, "$title", pool=rule.pool, restat=True)
+        deps = "gcc" if rule.depfile is not None else None
+        writer.rule(rule.name, rule.command, "$title", rule.depfile, pool=rule.pool, restat=True, deps=deps)
     names = _Paths(writer)
     if again is not None:
         writer.rule(RECONSIDER, f"{python} {value(shell_words(again))}", "plan the build", generator=True)

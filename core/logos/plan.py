@@ -49,7 +49,7 @@ class Unit:
     """One artifact: a program for a target, in its folder.
 
     `files` are relative to `folder`, in the order of their making. `records` are texts that must lie at their paths
-    before ninja runs: the inputs of steps that no other file says.
+    before ninja runs: the inputs of steps that no other file says. `tools` and `environment` are those of `Steps`.
     """
 
     order: Order
@@ -63,6 +63,8 @@ class Unit:
     @property
     def folder(self) -> Path:
         return self.order.folder
+    tools: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,11 @@ class Plan:
     @property
     def rules(self) -> tuple[Rule, ...]:
         return tuple({rule.name: rule for unit in self.units for rule in unit.rules}.values())
+
+    @property
+    def environment(self) -> tuple[str, ...]:
+        """The environment variables that decided the plan."""
+        return tuple(sorted({name for unit in self.units for name in unit.environment}))
 
 
 def make_plan(manager: Manager, selection: Selection, watch: Watch = _unseen, preview: bool = False) -> Plan:
@@ -210,6 +217,8 @@ class _Planner:
             check_sources(job.binding, weight_file)
         extracted = [path for weight_file in following.extractions for path in weight_file.paths]
         made = [path for edge in following.edges for path in edge.outputs]
+        if following.refusals:
+            raise Refused(following.refusals)
         files = (*(artifact.path for artifact in emitted), *extracted, *made)
         check_paths(target, files)
         texts = {artifact.path: artifact.text for artifact in emitted}
@@ -234,4 +243,6 @@ class _Planner:
         readers += [type(job.binding.checkpoint).__module__] if job.binding.checkpoint is not None else []
         text = "" if unneeded else extraction_record(job, weight_file, self.inputs.digest, readers)
         sources = tuple(map(absolute, extraction_sources(job, weight_file)))
+            tools=following.tools,
+            environment=following.environment,
         return extract_step(self.order, weight_file, sources, self._record(path, text))

@@ -114,7 +114,7 @@ def target_steps(order: Order, following: Steps) -> list[Step]:
 def rule_name(target: str, rule: Rule) -> str:
     """A target's rule as build.ninja names it: two targets may each have a rule of one name, and one target's rule may
     have another command for another program."""
-    command = hashlib.sha256(repr((rule.command, rule.pool)).encode()).hexdigest()[:8]
+    command = hashlib.sha256(repr((rule.command, rule.pool, rule.depfile)).encode()).hexdigest()[:8]
     return re.sub(r"[^A-Za-z0-9_.-]", "_", f"{target}.{rule.name}.{command}")
 
 

@@ -116,7 +116,7 @@ def _build(
         written = [os.fspath(path) for step in plan.steps for path in step.outputs]
         read, listed = map(os.fspath, plan.read), map(os.fspath, plan.listed)
         said = report.idle(plan)
-        text = account(_command_line()[1:], began, read, listed, written, find_ninja(), said)
+        text = account(_command_line()[1:], began, read, listed, written, find_ninja(), said, plan.environment)
         if text is not None:
             with suppress(Refused):  # without it the next build looks more closely, no more
                 write_if_changed(plan.private / FINISHED, text)

@@ -74,6 +74,8 @@ class BuildReport:
             click.echo(f"{unit.order.title} → {unit.folder}")
             if steps:
                 click.echo(f"  {_contents(unit)}")
+            for tool in unit.tools if steps else ():
+                click.echo(f"  with {tool}")
             for step in steps:
                 click.echo(f"  {step.title}")
                 for path in step.outputs:
@@ -100,7 +102,9 @@ class BuildReport:
 
 
 def _reason(failure: Failure) -> str:
-    return ": the system ended it, as it does when memory runs out" if failure.code == 137 else ""
+    # A compiler's driver ends with a code of its own when the system ended one of its programs.
+    ended = failure.code == 137 or "died due to signal 9" in failure.output
+    return ": the system ended it, as it does when memory runs out" if ended else ""
 
 
 def _sum(plan: Plan, steps: Sequence[object]) -> str:
@@ -115,6 +119,7 @@ def _unit_lines(unit: Unit, whole: bool) -> list[str]:
     lines = [f"{unit.order.title} → {unit.folder}"]
     if whole:
         lines.append(f"  {_contents(unit)}")
+        lines += [f"  with {tool}" for tool in unit.tools]
         lines += [f"  {file}: {size((unit.folder / file).stat().st_size)}" for file in unit.files]
     return lines
 
@@ -131,6 +136,7 @@ def _artifact(event: str, unit: Unit, **more: object) -> str:
         folder=os.fspath(unit.folder),
         operations=unit.operations,
         leaves=dict(unit.leaves),
+        tools=list(unit.tools),
         **more,
     )
 

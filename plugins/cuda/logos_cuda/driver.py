@@ -43,7 +43,7 @@ class Driver:
         items = [item for leaf in leaves for item in self._items(leaf)]
         rows, messages = list(self._rows()), list(self._messages())
         counts = {"STAGES": len(self.graph.stages), "LEAVES": len(leaves), "VALUES": len(self.values)}
-        counts |= {"ROWS": len(rows), "MESSAGES": len(messages), "OUTPUT": list(self.values.values()).index(self.program.output)}
+        counts |= {"ROWS": len(rows), "MESSAGES": len(messages), "OUTPUT": self._output()}
         names = [*(f"{buffer.name}," for buffer in self.buffers), "BUFFERS,"]
         parts = [
             _block("enum {", names, "};"),
@@ -57,6 +57,9 @@ class Driver:
             _table("Message", "messages", messages),
         ]
         return "\n\n".join(parts)
+
+    def _output(self) -> int:
+        return list(self.values.values()).index(self.program.output)
 
     def stages(self) -> str:
         """One function a stage, each with the places of the sentences that it computes, and the list of them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass
 
 _LIBRARY = "libcuda.so.1"
@@ -26,7 +27,7 @@ def find_gpu() -> Gpu | None:
         return None
     count, device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
     name = ctypes.create_string_buffer(256)
-    asked = (
+    asked: tuple[Callable[[], int], ...] = (
         lambda: driver.cuInit(0),
         lambda: driver.cuDeviceGetCount(ctypes.byref(count)),
         lambda: driver.cuDeviceGet(ctypes.byref(device), 0),

@@ -114,7 +114,7 @@ def _packaged() -> Path | None:
         found = distribution(PACKAGES[0])
     except PackageNotFoundError:
         return None
-    paths = (Path(os.fspath(found.locate_file(file))) for file in found.files or () if file.match("*/bin/nvcc"))
+    paths = (Path(str(found.locate_file(file))) for file in found.files or () if file.match("*/bin/nvcc"))
     return next((path for path in paths if path.is_file()), None)
 
 

@@ -1,0 +1,77 @@
+"""Executables for running: the emitted source, built for a GPU or for the host, kept in the cache by contents."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from logos import Spot, refuse
+from logos_cuda.compiling import COMPILE, arch_flags
+from logos_cuda.host_build import HOST, compile_host, find_host_compiler
+from logos_cuda.options import Options
+from logos_cuda.toolkit import find_toolkit
+
+
+def cache_folder() -> Path:
+    """LOGOS_CACHE, else XDG_CACHE_HOME/logos, else .cache/logos of the home folder; a temporary one without a home."""
+    for variable, below in (("LOGOS_CACHE", "."), ("XDG_CACHE_HOME", "logos"), ("HOME", ".cache/logos")):
+        if chosen := os.environ.get(variable):
+            return Path(chosen) / below
+    return Path(tempfile.gettempdir()) / f"logos-{os.getuid()}"
+
+
+def host_executable(source: Path) -> Path:
+    """The source, built with the host stand-in. Refused: `no-host-compiler`, `host-compiler-failed`."""
+    compiler = find_host_compiler()
+    headers = sorted(HOST.glob("*.h"))
+    decided = [source.read_bytes(), *(header.read_bytes() for header in headers), _version(compiler)]
+    return _cached("host", decided, lambda output: compile_host(source, output))
+
+
+def gpu_executable(source: Path, arch: str, options: Options) -> Path:
+    """The source, built for one architecture. Refused: what finding the toolkit refuses, a compiler that fails
+    (`nvcc-failed`)."""
+    toolkit = find_toolkit()
+    flags = [*COMPILE, *arch_flags([arch]), *toolkit.library_flags]
+    flags += [f"-ccbin={options.ccbin}"] if options.ccbin else []
+    command = [os.fspath(toolkit.nvcc), *sorted(flags)]
+
+    def build(output: Path) -> None:
+        words = [*command, source.name, "-o", os.fspath(output)]
+        done = subprocess.run(words, cwd=source.parent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        if done.returncode:
+            said = done.stdout.decode("utf-8", "replace").strip() or "it said nothing"
+            next_ = f"run it by hand (exit code {done.returncode}): {shlex.join(words)}"
+            raise refuse("nvcc-failed", said, Spot(source.name), next_)
+
+    return _cached("gpu", [source.read_bytes(), shlex.join(command).encode(), toolkit.version.encode()], build)
+
+
+def _version(command: Iterable[str]) -> bytes:
+    return subprocess.run([*command, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+
+
+def _cached(kind: str, decided: Iterable[bytes], build: Callable[[Path], None]) -> Path:
+    """The executable that these decide, built where no earlier run left it. Refused: `unwritable-file`."""
+    digest = hashlib.sha256()
+    for part in decided:
+        digest.update(hashlib.sha256(part).digest())
+    folder = cache_folder() / "cuda"
+    kept = folder / f"{kind}-{digest.hexdigest()[:32]}"
+    if kept.is_file():
+        return kept
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".building-") as work:
+            build(Path(work) / kind)
+            os.replace(Path(work) / kind, kept)
+    except OSError as error:
+        what = f"cannot keep the program that runs: {error.strerror or error}"
+        next_ = "free space, or name another folder in LOGOS_CACHE"
+        raise refuse("unwritable-file", what, Spot(os.fspath(folder)), next_) from None
+    return kept
