@@ -25,6 +25,10 @@ def _unwatched(path: str) -> AbstractContextManager[Callable[[int, int], None]]:
     return nullcontext(lambda done, total: None)
 
 
+def _unsaid(text: str) -> None:
+    return
+
+
 def loose_values(binding: Binding, values: Mapping[str, Array], given: Collection[str] = ()) -> dict[str, Array]:
     """The weights, tables and constants of `values` that no source supplies: those of `given`, and those filled."""
     stored = (bound for bound in binding.leaves if bound.role not in (Role.INPUT, Role.STATE))
@@ -60,13 +64,17 @@ def run_artifact(
     tokens: Sequence[int],
     taps: Sequence[str],
     dtype: str,
+    checks: bool = True,
+    generate: int = 0,
+    say: Callable[[str], None] = _unsaid,
 ) -> Mapping[str, Array]:
     """Each tap over all steps, (steps, rows, columns), of the artifact in `folder` on `values`: inputs, and where
-    states start. Raises KeyError for a tap that the target leaves out: it must not pass for one that holds."""
+    states start; `checks`, `generate` and `say` as in `Inputs`. Raises KeyError for a tap that the target leaves out: it
+    must not pass for one that holds."""
     inputs = {
         bound.name: values[bound.name]
         for bound in job.binding.leaves
         if bound.role in (Role.INPUT, Role.STATE) and bound.name in values
     }
-    found = target.run(job, Inputs(folder, folder, inputs, tokens, taps, dtype))
+    found = target.run(job, Inputs(folder, folder, inputs, tokens, taps, dtype, checks, generate, say))
     return {name: found[name] for name in taps}

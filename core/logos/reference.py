@@ -139,7 +139,7 @@ def run_steps(
     """
     graph = machine.graph
     if generate:
-        _check_generates(graph)
+        check_generates(graph)
     record = Record({name: [] for name in names})
     taps, fed = graph.taps, list(tokens)
     total = len(tokens) + max(generate - 1, 0) if tokens else 1
@@ -163,7 +163,8 @@ def _scalar(number: int) -> Array:
     return np.full((1, 1), number, dtype=np.int64)
 
 
-def _check_generates(graph: Graph) -> None:
+def check_generates(graph: Graph) -> None:
+    """Refuses a program whose output is no token id (`output-not-a-token`)."""
     output = graph.output
     if output.real or output.shape != (1, 1):
         what = f"the output {output.name} is {output.rows} by {output.columns}, not one token id"

@@ -64,9 +64,11 @@ def _target(manager: Manager, program: str) -> str:
     for name in manager.targets:
         try:
             target, job = make_job(manager, _request(program), name)
-            able.append((len(target.steps(job).edges), name))
+            following = target.steps(job)
         except Refused:
             continue
+        if not following.refusals:
+            able.append((len(following.edges), name))
     if not able:
         what = "no installed target can take the starting program"
         next_ = "install a plugin that brings one; `logos targets` lists those installed"

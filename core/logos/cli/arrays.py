@@ -144,4 +144,13 @@ def _due(value: Value) -> str:
 
 def array_text(array: NDArray[Any]) -> str:
     """`[[…], …]`: the shortest text that reads back the same."""
-    return json.dumps(array.tolist())
+    return json.dumps(plain(array))
+
+
+def plain(array: NDArray[Any]) -> Any:
+    """Nested lists of numbers; a float32 as the shortest decimal that reads back the same float32."""
+    if array.dtype != "float32":
+        return array.tolist()
+    if array.ndim == 0:
+        return float(str(array[()]))
+    return [plain(part) for part in array]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from logos.cli.arrays import array_text, given_arrays, known_names
+from logos.cli.arrays import array_text, given_arrays, known_names, plain
 from logos.cli.common import (
     fill_option,
     json_option,
@@ -17,6 +17,7 @@ from logos.cli.common import (
     open_manager,
     program_options,
     set_option,
+    target_options,
     tokens_option,
     verbose_option,
 )
@@ -24,7 +25,11 @@ from logos.cli.events import json_text
 from logos.cli.progress import progress
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from logos.graph import Graph
+    from logos.hookspecs import Job, Target
+    from logos.manager import Manager
     from logos.reference import Record
     from logos.weights.fill import FillKind
 
@@ -38,7 +43,11 @@ if TYPE_CHECKING:
 @click.option("--generate", type=click.IntRange(min=0), default=0, metavar="N", help="Go on for N generated ids.")
 @click.option("--get", "get", metavar="NAME,…", help="Print these, *: all it makes [the output, if nothing else].")
 @click.option("--npy", type=click.Path(path_type=Path), metavar="DIR", help="Write NAME.npy of all steps, as --get.")
-@click.option("--engine", type=click.Choice(["reference"]), default="reference", show_default=True)
+@click.option(
+    "--engine", default="reference", metavar="NAME", show_default=True,
+    help="What runs it: reference, or an installed target, such as cuda.",
+)
+@target_options
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @verbose_option
@@ -54,6 +63,7 @@ def command(
     get: str | None,
     npy: Path | None,
     engine: str,
+    options: dict[str, str],
     as_json: bool,
     quiet: bool,
     verbose: bool,
@@ -65,12 +75,15 @@ def command(
     """
     if generate and not tokens:
         raise click.UsageError("--generate goes on after --tokens; give the prompt's ids with --tokens")
-    from logos.job import Request, bind_request, load_graph
+    if options and engine == "reference":
+        raise click.UsageError("-D sets an option of the target that --engine names; the reference machine has none")
+    from logos.job import Request, bind_request, load_graph, make_job
     from logos.reference import Machine, fed_by_tokens, run_steps
     from logos.values import run_values
 
     manager = open_manager(verbose)
-    request = Request(program, checkpoint, weights, family)
+    request = Request(program, checkpoint, weights, family, options=options)
+    target = _target(manager, engine)
     graph = load_graph(manager, request)
     wanted = names(get)
     if not wanted and (npy is not None or not (generate or (graph.shows and not as_json))):
@@ -79,12 +92,45 @@ def command(
     fed = fed_by_tokens(graph, given) if tokens else ()
     arrays = given_arrays(graph, given)
     binding = bind_request(manager, graph, request)
+    job = make_job(manager, request, engine, binding)[1] if target is not None else None
     values = run_values(binding, arrays, fill, fed)
-    with progress("steps", quiet) as update:
-        record = run_steps(Machine(graph, values), wanted, tokens, generate, progress=update)
+    if target is not None and job is not None:
+        record = _run_target(target, job, values, wanted, tokens, generate, given, quiet)
+    else:
+        with progress("steps", quiet) as update:
+            record = run_steps(Machine(graph, values), wanted, tokens, generate, progress=update)
     if npy is not None:
         write_arrays(npy, record, wanted)
     _print(graph, record, wanted, bool(generate), as_json)
+
+
+def _target(manager: Manager, engine: str) -> Target | None:
+    """The target that is the engine; None for the reference machine."""
+    if engine == "reference":
+        return None
+    from logos.engine import engine_target
+
+    return engine_target(manager, engine)
+
+
+def _run_target(
+    target: Target,
+    job: Job,
+    values: Mapping[str, NDArray[Any]],
+    wanted: Sequence[str],
+    tokens: Sequence[int],
+    generate: int,
+    given: Mapping[str, str],
+    quiet: bool,
+) -> Record:
+    from logos.engine import run_engine
+
+    with tempfile.TemporaryDirectory(prefix="logos-run-") as folder:
+        return run_engine(
+            target, job, values, wanted, tokens, generate, given, Path(folder),
+            lambda path: progress(path, quiet, in_bytes=True),
+            lambda text: None if quiet else click.echo(text, err=True),
+        )  # fmt: skip
 
 
 def write_arrays(folder: Path, record: Record, wanted: Sequence[str]) -> None:
@@ -101,7 +147,7 @@ def write_arrays(folder: Path, record: Record, wanted: Sequence[str]) -> None:
 
 def _print(graph: Graph, record: Record, wanted: Sequence[str], generated: bool, as_json: bool) -> None:
     if as_json:
-        result: dict[str, Any] = {name: record.arrays[name][-1].tolist() for name in wanted}
+        result: dict[str, Any] = {name: plain(record.arrays[name][-1]) for name in wanted}
         if generated:
             result = {"generated": record.generated, **result}
         click.echo(json_text(result))
@@ -109,7 +155,7 @@ def _print(graph: Graph, record: Record, wanted: Sequence[str], generated: bool,
     for shown in graph.shows:
         array = record.last[shown.value]
         if shown.item is not None:
-            click.echo(f"item {shown.item} of {shown.value.name} = {json.dumps(array.flat[shown.item - 1].item())}")
+            click.echo(f"item {shown.item} of {shown.value.name} = {array_text(array.reshape(-1)[shown.item - 1])}")
         elif shown.row is not None:
             click.echo(f"row {shown.row} of {shown.value.name} = {array_text(array[shown.row : shown.row + 1])}")
         else:

@@ -33,6 +33,7 @@ class CudaTarget:
     fuses: tuple[str, ...] = ()
     stores = ("float32",)
     options = Options
+    reads_versions = True
 
     def refusals(self, job: Job) -> Iterable[Refusal]:
         """Operations that no kernel takes, by statement (`no-kernel`), names that are no architecture

@@ -1,0 +1,85 @@
+"""Running a program by an installed target, as the reference machine runs it: the same inputs, the same record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+
+from logos.execution import Array, Watch, loose_values, run_artifact, write_artifact
+from logos.hookspecs import Job, Target
+from logos.manager import Manager
+from logos.near import suggestion
+from logos.reference import Record, check_generates
+from logos.refusal import Refused, refuse
+from logos.source import Spot
+
+REFERENCE = "reference"
+
+
+def engine_target(manager: Manager, name: str) -> Target:
+    """The target that an engine is. Refused: a name that neither the reference machine nor an installed target has
+    (`unknown-engine`), a target of a plugin that was left out."""
+    try:
+        return manager.target(name)
+    except Refused as refused:
+        if refused.refusals[0].code != "unknown-target":
+            raise
+    known = (REFERENCE, *sorted(manager.targets))
+    what = f"there is no engine {name}{suggestion(name, known)}"
+    raise refuse("unknown-engine", what, Spot("--engine"), f"engines: {', '.join(known)}")
+
+
+def run_engine(
+    target: Target,
+    job: Job,
+    values: Mapping[str, Array],
+    names: Sequence[str],
+    tokens: Sequence[int],
+    generate: int,
+    given: Collection[str],
+    folder: Path,
+    watch: Watch,
+    say: Callable[[str], None],
+) -> Record:
+    """Runs the target's artifact, written in `folder`; the record holds `names` at every step, the generated ids, and
+    of the last step's values those that the program shows.
+
+    Refused: variables that the target does not read out (`engine-lacks-variable`), a run of another number of steps
+    than was asked for (`engine-steps`), and what the target refuses.
+    """
+    graph = job.graph
+    if generate:
+        check_generates(graph)
+    shown = [tap for tap, value in graph.taps.items() if any(one.value == value for one in graph.shows)]
+    taps = tuple(dict.fromkeys((*names, *shown, *((graph.output.name,) if generate else ()))))
+    old = [tap for tap in taps if "@" in tap]
+    if old and not getattr(target, "reads_versions", False):
+        raise _lacking(target, old)
+    write_artifact(target, job, loose_values(job.binding, values, given), folder, watch)
+    dtypes = target.dtypes(job)
+    dtype = "float32" if "float32" in dtypes else dtypes[0]
+    try:
+        found = run_artifact(target, job, values, folder, tokens, taps, dtype, generate=generate, say=say)
+    except KeyError as missing:
+        raise _lacking(target, [str(missing.args[0])]) from None
+    steps = len(tokens) + max(generate - 1, 0) if tokens else 1
+    _check_steps(target, {name: len(array) for name, array in found.items()}, steps)
+    generated = found[graph.output.name][len(tokens) - 1 :] if generate else ()
+    return Record(
+        {name: list(found[name]) for name in names},
+        [int(array[0, 0]) for array in generated],
+        {graph.taps[tap]: found[tap][-1] for tap in shown},
+    )
+
+
+def _lacking(target: Target, names: Sequence[str]) -> Refused:
+    what = f"the target {target.name} does not read out {', '.join(names)}"
+    return refuse("engine-lacks-variable", what, Spot(f"--engine {target.name}"), "leave that out, or use reference")
+
+
+def _check_steps(target: Target, made: Mapping[str, int], due: int) -> None:
+    for name, steps in made.items():
+        if steps != due:
+            what = f"the target {target.name} gave {name} over {steps} steps; {due} were asked for"
+            next_ = "leave --generate out, or use an engine that generates, such as reference"
+            raise refuse("engine-steps", what, Spot(f"--engine {target.name}"), next_)
