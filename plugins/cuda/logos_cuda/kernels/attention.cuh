@@ -69,9 +69,16 @@ struct Part {
     }
 };
 
+// A query's place among all: one row's heads lie group by group; of several rows, each with a head for each group
+// (`by_rows`), a group's queries lie a row apart.
+template <bool by_rows>
+__device__ __forceinline__ Size query_place(Size group, Size number, Size groups, Size heads) {
+    return by_rows ? number * groups + group : group * heads + number;
+}
+
 // The parts: values (splits, all heads, width), maxima and sums (splits, all heads). Of the `rows` of K and V the first
-// `stop` count; a group's rows have `width` of the `groups * width` columns; `heads` query heads read each group.
-template <int lanes>
+// `stop` count; a group's rows have `width` of the `groups * width` columns; `heads` queries read each group.
+template <int lanes, bool by_rows>
 __device__ inline void attention_rows(const Real *q, const Real *k, const Real *v, Real *values, Real *maxima,
                                       Real *sums, Size stop, Size groups, Size heads, Size splits, int width,
                                       float scale) {
@@ -82,14 +89,14 @@ __device__ inline void attention_rows(const Real *q, const Real *k, const Real *
     LOGOS_SHARED(float, totals, ATTENTION_WARPS * HEADS);
     const Size tiles = (heads + HEADS - 1) / HEADS;
     const Size split = blockIdx.x % splits, tile = blockIdx.x / splits % tiles, group = blockIdx.x / splits / tiles;
-    const Size first = group * heads + tile * HEADS;
     const int count = heads - tile * HEADS < HEADS ? static_cast<int>(heads - tile * HEADS) : HEADS;
     const int lane = threadIdx.x % lanes, run = threadIdx.x / lanes;
 
     for (int i = threadIdx.x; i < HEADS * SPAN; i += ATTENTION_THREADS) {
         const int head = i / SPAN, at = i % SPAN;
         const bool there = head < count && at < width;
-        reinterpret_cast<float *>(query)[i] = there ? q[(first + head) * width + at] * scale : 0.0f;
+        const Size from = query_place<by_rows>(group, tile * HEADS + head, groups, heads) * width + at;
+        reinterpret_cast<float *>(query)[i] = there ? q[from] * scale : 0.0f;
     }
     __syncthreads();
 
@@ -145,7 +152,7 @@ __device__ inline void attention_rows(const Real *q, const Real *k, const Real *
             sum = fmaf(totals[j * HEADS + head], counts, sum);
             total = fmaf(reinterpret_cast<const float *>(merged)[(j * HEADS + head) * SPAN + at], counts, total);
         }
-        const Size place = split * all + first + head;
+        const Size place = split * all + query_place<by_rows>(group, tile * HEADS + head, groups, heads);
         values[place * width + at] = total;
         if (at == 0) {
             maxima[place] = largest;
@@ -157,7 +164,16 @@ __device__ inline void attention_rows(const Real *q, const Real *k, const Real *
 template <int lanes>
 __device__ inline void attention(const Real *q, const Real *k, const Real *v, Real *values, Real *maxima, Real *sums,
                                  Size rows, Size groups, Size heads, Size splits, Size width, float scale) {
-    attention_rows<lanes>(q, k, v, values, maxima, sums, rows, groups, heads, splits, static_cast<int>(width), scale);
+    attention_rows<lanes, false>(q, k, v, values, maxima, sums, rows, groups, heads, splits, static_cast<int>(width),
+                                 scale);
+}
+
+// Every row of Q over every row of K and V, head by head.
+template <int lanes>
+__device__ inline void full_attention(const Real *q, const Real *k, const Real *v, Real *values, Real *maxima,
+                                      Real *sums, Size rows, Size heads, Size splits, Size width, float scale) {
+    attention_rows<lanes, true>(q, k, v, values, maxima, sums, rows, heads, rows, splits, static_cast<int>(width),
+                                scale);
 }
 
 // Over the rows 0 to *last.
@@ -166,7 +182,8 @@ __device__ inline void attention_up_to(const Real *q, const Real *k, const Real 
                                        Real *maxima, Real *sums, Fault *fault, int stage, Size rows, Size groups,
                                        Size heads, Size splits, Size width, float scale) {
     const Size stop = checked_row(last, rows, fault, stage) + 1;
-    attention_rows<lanes>(q, k, v, values, maxima, sums, stop, groups, heads, splits, static_cast<int>(width), scale);
+    attention_rows<lanes, false>(q, k, v, values, maxima, sums, stop, groups, heads, splits, static_cast<int>(width),
+                                 scale);
 }
 
 // y of one head, for each block: the parts weighed by their maxima and divided by the sum of all exponentials.

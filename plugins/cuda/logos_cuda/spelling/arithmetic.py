@@ -19,25 +19,39 @@ def matmul(lowering: Lowering) -> None:
     """One row: a matrix-vector product that reads B once. More: tiles. Two Int operands: exact."""
     m, k, n = (lowering.sizes[symbol] for symbol in ("m", "k", "n"))
     out = lowering.out
-    sizes: list[Parameter] = [("Size m", m), ("Size k", k), ("Size n", n)]
     if not out.real:
+        sizes: list[Parameter] = [("Size m", m), ("Size k", k), ("Size n", n)]
         operands = [("const Int *a", lowering.buffer("A")), ("const Int *b", lowering.buffer("B")), ("Int *y", out)]
         parameters: list[Parameter] = [*operands, FAULT, *sizes]
         lowering.launch("matmul_int", "matmul_int.cuh", "matmul_int", parameters, blocks_for(m * n))
         return
-    a, b = lowering.real("A"), lowering.real("B")
+    b = lowering.real("B")
+    product(lowering, lowering.real("A"), b, out, (m, k, n), b.transposed)
+
+
+def product(
+    lowering: Lowering, a: Buffer, b: Buffer, y: Buffer, sizes: tuple[int, int, int], transposed: bool
+) -> None:
+    """y (m, n) = a (m, k) times b, which is (k, n) or, transposed, (n, k)."""
+    m, k, n = sizes
     if m == 1:
-        _one_row(lowering, a, b, k, n)
+        _one_row(lowering, a, b, y, (k, n), transposed)
         return
     blocks = min(-(-m // _TILE) * -(-n // _TILE), _MOST_ROW_BLOCKS)
-    name, flag = ("gemm_transposed", "true") if b.transposed else ("gemm", "false")
-    parameters = [("const Real *a", a), ("const Real *b", b), ("Real *y", out), *sizes]
+    name, flag = ("gemm_transposed", "true") if transposed else ("gemm", "false")
+    parameters: list[Parameter] = [
+        ("const Real *a", a), ("const Real *b", b), ("Real *y", y),
+        ("Size m", m), ("Size k", k), ("Size n", n),
+    ]  # fmt: skip
     lowering.launch(name, "gemm.cuh", f"gemm<{flag}>", parameters, blocks)
 
 
-def _one_row(lowering: Lowering, a: Buffer, b: Buffer, k: int, n: int) -> None:
-    last: list[Parameter] = [("Real *y", lowering.out), ("Size k", k), ("Size n", n)]
-    if not b.transposed:
+def _one_row(
+    lowering: Lowering, a: Buffer, b: Buffer, y: Buffer, sizes: tuple[int, int], transposed: bool
+) -> None:
+    k, n = sizes
+    last: list[Parameter] = [("Real *y", y), ("Size k", k), ("Size n", n)]
+    if not transposed:
         width = 4 if n % 4 == 0 else 1
         parameters: list[Parameter] = [("const Real *x", a), ("const Real *b", b), *last]
         blocks = min(-(-n // (32 * width)), _MOST_ROW_BLOCKS)

@@ -47,21 +47,61 @@ def attention(lowering: Lowering) -> None:
     if lowering.refusals:
         return
     tiles = groups * -(-(heads // groups) // TOGETHER)
-    splits = max(1, min(-(-FILLING_BLOCKS // tiles), -(-rows // SPLIT_ROWS)))
-    parts = (lowering.scratch(splits * heads * width), lowering.scratch(splits * heads),
-             lowering.scratch(splits * heads))  # fmt: skip
+    splits = _splits(tiles, rows)
+    parts = _scratch(lowering, splits, heads, width)
     _parts(lowering, parts, tiles, splits, width)
-    values, maxima, sums = parts
-    joined: list[Parameter] = [
-        ("const Real *values", values), ("const Real *maxima", maxima), ("const Real *sums", sums),
-        ("Real *y", lowering.out), ("Size heads", heads), ("Size splits", splits), ("Size width", width),
+    _join(lowering, parts, heads, splits, width)
+
+
+def full_attention(lowering: Lowering) -> None:
+    """As attention, but what shares the rows of K and V are the queries of one head in all rows."""
+    heads, rows = lowering.sizes["H"], lowering.sizes["T"]
+    width = lowering.value("Q").columns // heads
+    if width > WIDEST_HEAD:
+        lowering.refuse(f"heads of {width} elements; the kernel takes up to {WIDEST_HEAD}")
+        return
+    tiles = heads * -(-rows // TOGETHER)
+    splits, lanes = _splits(tiles, rows), _lanes(width)
+    values, maxima, sums = parts = _scratch(lowering, splits, heads * rows, width)
+    parameters: list[Parameter] = [
+        ("const Real *q", lowering.real("Q")), ("const Real *k", lowering.real("K")),
+        ("const Real *v", lowering.real("V")), ("Real *values", values), ("Real *maxima", maxima),
+        ("Real *sums", sums), ("Size rows", rows), ("Size heads", heads), ("Size splits", splits),
+        ("Size width", width), ("float scale", 1 / math.sqrt(width)),
     ]  # fmt: skip
-    lowering.launch("attention_join", "attention.cuh", "attention_join", joined, min(heads, 65536), _THREADS)
+    name, call = f"full_attention_{16 * lanes}", f"full_attention<{lanes}>"
+    lowering.launch(name, "attention.cuh", call, parameters, tiles * splits, _THREADS)
+    _join(lowering, parts, heads * rows, splits, width)
+
+
+def _splits(tiles: int, rows: int) -> int:
+    """Parts of the rows of K, so that tiles and parts fill a device."""
+    return max(1, min(-(-FILLING_BLOCKS // tiles), -(-rows // SPLIT_ROWS)))
+
+
+def _lanes(width: int) -> int:
+    """Threads that hold a row of a head."""
+    return next(lanes for lanes in (4, 8, 16, 32) if width <= 16 * lanes)
+
+
+def _scratch(lowering: Lowering, splits: int, queries: int, width: int) -> tuple[Buffer, Buffer, Buffer]:
+    """The parts' values, maxima and sums."""
+    return (lowering.scratch(splits * queries * width), lowering.scratch(splits * queries),
+            lowering.scratch(splits * queries))  # fmt: skip
+
+
+def _join(lowering: Lowering, parts: tuple[Buffer, ...], queries: int, splits: int, width: int) -> None:
+    values, maxima, sums = parts
+    parameters: list[Parameter] = [
+        ("const Real *values", values), ("const Real *maxima", maxima), ("const Real *sums", sums),
+        ("Real *y", lowering.out), ("Size heads", queries), ("Size splits", splits), ("Size width", width),
+    ]  # fmt: skip
+    lowering.launch("attention_join", "attention.cuh", "attention_join", parameters, min(queries, 65536), _THREADS)
 
 
 def _parts(lowering: Lowering, parts: tuple[Buffer, ...], tiles: int, splits: int, width: int) -> None:
     heads, groups, rows = (lowering.sizes[symbol] for symbol in ("H", "KV", "L"))
-    lanes = next(lanes for lanes in (4, 8, 16, 32) if width <= 16 * lanes)
+    lanes = _lanes(width)
     bounded = lowering.node.operands["P"] is not None
     values, maxima, sums = parts
     parameters: list[Parameter] = [

@@ -22,28 +22,69 @@ def _shape(rows: int, columns: int) -> tuple[str, int, int]:
     return ("narrow" if lanes == 32 else "wide"), lanes, blocks
 
 
-def rmsnorm(lowering: Lowering) -> None:
-    """Rows, or the runs of one row, over the root of their mean square."""
-    x, heads, eps = lowering.value("X"), lowering.node.operands["H"], lowering.node.operands["EPS"]
+def epsilon(lowering: Lowering) -> float | None:
+    """The sentence's eps as a Real of 32 bits; refused where it is beyond one."""
+    eps = lowering.node.operands["EPS"]
     assert isinstance(eps, (int, float))
     if abs(eps) > LARGEST_REAL:
         lowering.refuse(f"eps {eps} is beyond a Real of 32 bits, {LARGEST_REAL:.9g}")
-        return
+        return None
+    # An eps above 0 keeps a row of zeros from 0 / 0; as a Real of 32 bits it must stay above 0.
+    return max(float(eps), LEAST_REAL) if eps > 0 else float(eps)
+
+
+def _runs(lowering: Lowering) -> tuple[int, int]:
+    """The runs that are normalized and their length: X's rows or, across heads, runs of its one row."""
+    x, heads = lowering.value("X"), lowering.node.operands["H"]
     rows = heads if isinstance(heads, int) else x.rows
-    columns = x.size // rows
+    return rows, x.size // rows
+
+
+def rmsnorm(lowering: Lowering) -> None:
+    """Rows, or the runs of one row, over the root of their mean square."""
+    eps = epsilon(lowering)
+    if eps is None:
+        return
+    rows, columns = _runs(lowering)
     plus, weight = lowering.node.operands["RES"] is not None, lowering.node.operands["W"] is not None
     width, lanes, blocks = _shape(rows, columns)
-    # An eps above 0 keeps a row of zeros from 0 / 0; as a Real of 32 bits it must stay above 0.
-    eps = max(eps, LEAST_REAL) if eps > 0 else eps
     parameters: list[Parameter] = [
         ("const Real *x", lowering.real("X")),
         ("const Real *res", lowering.real("RES")) if plus else ABSENT,
         ("const Real *w", lowering.real("W")) if weight else ABSENT,
-        ("Real *y", lowering.out), ("Size rows", rows), ("Size columns", columns), ("float eps", float(eps)),
+        ("Real *y", lowering.out), ("Size rows", rows), ("Size columns", columns), ("float eps", eps),
     ]  # fmt: skip
     name = "_".join(["rmsnorm", *(["plus"] if plus else []), *(["weight"] if weight else []), width])
     call = f"rmsnorm<{str(plus).lower()}, {str(weight).lower()}, {lanes}>"
     lowering.launch(name, "rmsnorm.cuh", call, parameters, blocks)
+
+
+def layernorm(lowering: Lowering) -> None:
+    """Rows less their mean, over the root of their variance."""
+    x, eps = lowering.value("X"), epsilon(lowering)
+    if eps is None:
+        return
+    width, lanes, blocks = _shape(x.rows, x.columns)
+    parameters: list[Parameter] = [
+        ("const Real *x", lowering.real("X")), ("const Real *w", lowering.real("W")),
+        ("const Real *b", lowering.real("B")), ("Real *y", lowering.out),
+        ("Size rows", x.rows), ("Size columns", x.columns), ("float eps", eps),
+    ]  # fmt: skip
+    lowering.launch(f"layernorm_{width}", "layernorm.cuh", f"layernorm<{lanes}>", parameters, blocks)
+
+
+def l2norm(lowering: Lowering) -> None:
+    """Rows, or the runs of one row, over their length."""
+    eps = epsilon(lowering)
+    if eps is None:
+        return
+    rows, columns = _runs(lowering)
+    width, lanes, blocks = _shape(rows, columns)
+    parameters: list[Parameter] = [
+        ("const Real *x", lowering.real("X")), ("Real *y", lowering.out),
+        ("Size rows", rows), ("Size columns", columns), ("float eps", eps),
+    ]  # fmt: skip
+    lowering.launch(f"l2norm_{width}", "layernorm.cuh", f"l2norm<{lanes}>", parameters, blocks)
 
 
 def softmax(lowering: Lowering) -> None:
