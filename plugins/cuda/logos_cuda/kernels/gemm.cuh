@@ -38,8 +38,9 @@ __device__ __forceinline__ void bring(const Real *x, float *tile, Size row, Size
 // A thread's 4 by 4 results. Sums over CHUNK tiles are joined apart, so that rounding grows with the chunk, not with k.
 template <bool transposed>
 __device__ inline void gemm(const Real *a, const Real *b, Real *y, Size m, Size k, Size n) {
-    LOGOS_SHARED(float, left, DEPTH * PITCH);
-    LOGOS_SHARED(float, right, DEPTH * PITCH);
+    LOGOS_SHARED(float4, left_tile, DEPTH * PITCH / 4);
+    LOGOS_SHARED(float4, right_tile, DEPTH * PITCH / 4);
+    float *const left = reinterpret_cast<float *>(left_tile), *const right = reinterpret_cast<float *>(right_tile);
     const int i = threadIdx.x / 16 * 4, j = threadIdx.x % 16 * 4;
     const Size across = (n + TILE - 1) / TILE, tiles = across * ((m + TILE - 1) / TILE);
     for (Size tile = blockIdx.x; tile < tiles; tile += gridDim.x) {

@@ -11,7 +11,8 @@ __device__ __forceinline__ float4 fma4(float4 a, float4 b, float4 sum) {
     return sum;
 }
 
-// This lane's share of a dot product of k elements by `lanes` lanes. Four loads of 16 bytes are under way at once.
+// This lane's share of a dot product of k elements by `lanes` lanes. Four loads of 16 bytes are under way at once;
+// what is left is not unrolled, which would cost registers for a short loop.
 template <int lanes>
 __device__ inline float dot_share(const Real *__restrict__ x, const Real *__restrict__ w, Size k, int lane) {
     float4 sum = {0.0f, 0.0f, 0.0f, 0.0f};
@@ -27,6 +28,7 @@ __device__ inline float dot_share(const Real *__restrict__ x, const Real *__rest
             sum = fma4(__ldg(a + i + 2 * lanes), b2, sum);
             sum = fma4(__ldg(a + i + 3 * lanes), b3, sum);
         }
+#pragma unroll 1
         for (; i < vectors; i += lanes) sum = fma4(__ldg(a + i), __ldg(b + i), sum);
     } else {
         Size i = lane;
@@ -36,6 +38,7 @@ __device__ inline float dot_share(const Real *__restrict__ x, const Real *__rest
             sum.z = fmaf(__ldg(x + i + 2 * lanes), __ldg(w + i + 2 * lanes), sum.z);
             sum.w = fmaf(__ldg(x + i + 3 * lanes), __ldg(w + i + 3 * lanes), sum.w);
         }
+#pragma unroll 1
         for (; i < k; i += lanes) sum.x = fmaf(__ldg(x + i), __ldg(w + i), sum.x);
     }
     return (sum.x + sum.y) + (sum.z + sum.w);
