@@ -237,6 +237,14 @@ class Target(Protocol):
 
 
 @runtime_checkable
+class VersionTarget(Target, Protocol):
+    """A target whose `run` also reads earlier versions of a name: taps such as `x@1` (see `Graph.taps`)."""
+
+    @property
+    def reads_versions(self) -> bool: ...
+
+
+@runtime_checkable
 class CheckpointFormat(Protocol):
     """A checkpoint container."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,7 +46,7 @@ class Machine:
         now: dict[Value, Array] = {leaf.value: given[leaf.name] for leaf in self.graph.leaves}
         with np.errstate(all="ignore"):
             for node in self.graph.nodes:
-                now.update(_evaluate(node, now))
+                now.update(evaluate(node, now))
         for leaf in self.graph.states:
             self.states[leaf.name] = now[self._newest[leaf.name]]
         return now
@@ -60,7 +60,8 @@ def initial(value: Value, fills: Sequence[tuple[int, int | float]]) -> Array:
     return array.reshape(value.shape)
 
 
-def _evaluate(node: Node, now: Mapping[Value, Array]) -> dict[Value, Array]:
+def evaluate(node: Node, now: Mapping[Value, Array]) -> dict[Value, Array]:
+    """What a node makes of the values that it reads (float64 or int64). Refused as `Machine.step` says."""
     try:
         with room_for(node.results[0], node.span):
             result = node.op.value(**_arguments(node, now))
@@ -143,10 +144,7 @@ def run_steps(
     record = Record({name: [] for name in names})
     taps, fed = graph.taps, list(tokens)
     total = len(tokens) + max(generate - 1, 0) if tokens else 1
-    taken = fed_by_tokens(graph) if tokens else ()
-    for step in range(total):
-        numbers = {"tok": fed[step], "pos": step} if tokens else {}
-        record.last = machine.step({name: _scalar(numbers[name]) for name in taken})
+    for step, record.last in enumerate(each_step(machine, fed, total)):
         for name in names:
             record.arrays[name].append(record.last[taps[name]])
         if progress is not None:
@@ -157,6 +155,15 @@ def run_steps(
             if goes_on is not None and not goes_on(record.generated[-1]):
                 break
     return record
+
+
+def each_step(machine: Machine, tokens: Sequence[int], total: int | None = None) -> Iterator[dict[Value, Array]]:
+    """Every value of each step, by version: with tokens one step for each, else one. A `total` beyond them counts on
+    tokens that are added as the steps go."""
+    taken = fed_by_tokens(machine.graph) if tokens else ()
+    for step in range(max(len(tokens), 1) if total is None else total):
+        numbers = {"tok": tokens[step], "pos": step} if tokens else {}
+        yield machine.step({name: _scalar(numbers[name]) for name in taken})
 
 
 def _scalar(number: int) -> Array:

@@ -84,7 +84,11 @@ def dtype_of(graph: Graph, name: str, arrays: Mapping[str, NDArray[Any]]) -> str
     node = graph.producer(graph.newest()[name])
     if node is not None and node.op.name == "argmax":
         name = node.inputs[0].name if node.inputs[0].name in arrays else name
-    array = arrays[name]
+    return own_dtype(arrays[name])
+
+
+def own_dtype(array: NDArray[Any]) -> str:
+    """The dtype that an array is held to by its own. Raises KeyError for a type of reals without a bound."""
     return "integer" if array.dtype.kind in "iu" else _DTYPES[array.dtype.newbyteorder("=")]
 
 
@@ -116,6 +120,11 @@ def judge(
     return verdicts
 
 
+def is_near(row: NDArray[Any], index: int, bound: float) -> bool:
+    """Whether an argmax may choose an element of its operand (flat): it lies within the bound of the largest."""
+    return bool(0 <= index < row.size and row.max() - row[index] <= bound * np.max(np.abs(row)))
+
+
 def _judge_argmax(
     name: str, node: Node, bound: float, reference: Mapping[str, NDArray[Any]], found: NDArray[Any]
 ) -> Verdict:
@@ -125,9 +134,7 @@ def _judge_argmax(
     for step, index in enumerate(chosen):
         if index == expected[step]:
             continue
-        row = operand[step].reshape(-1)
-        near = 0 <= index < row.size and row.max() - row[index] <= bound * np.max(np.abs(row))
-        if not near:
+        if not is_near(operand[step].reshape(-1), int(index), bound):
             return Verdict(name, INFINITE, 0.0)
         ties += 1
     return Verdict(name, 0.0, 0.0, ties)

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 @target_options
 @tensor_option
 @click.option("--against", type=click.Path(path_type=Path), metavar="DIR", help="Compare DIR's NAME.npy instead.")
+@click.option("--bisect", is_flag=True, help="Compare every stage at every step, and name the first beyond its bound.")
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @verbose_option
@@ -60,6 +61,7 @@ def command(
     options: dict[str, str],
     tensors: dict[str, str],
     against: Path | None,
+    bisect: bool,
     as_json: bool,
     quiet: bool,
     verbose: bool,
@@ -87,6 +89,14 @@ def command(
         arrays = {**{leaf.name: fill(graph, leaf, "noise") for leaf in graph.states if not leaf.fills}, **arrays}
     values = run_values(job.binding, arrays, "noise", fed)
     outputs, dtypes = compared_of(target, job)
+    loose = loose_values(job.binding, values, given)
+    kinds = (dtype,) if dtype else dtypes
+    if bisect:
+        from logos.cli.bisect import Bisected
+
+        bisected = Bisected(target, job, values, tokens, as_json, quiet)
+        holds = bisected.artifact(kinds, loose) if against is None else bisected.arrays(against, dtype)
+        return DONE if holds else BEYOND_BOUND
     taps = compared(graph, outputs)
     with progress("reference machine", quiet) as update:
         record = run_steps(Machine(graph, values), taps, tokens, progress=update)
@@ -97,9 +107,7 @@ def command(
         if against is not None:
             runs = _made_elsewhere(graph, against, reference, dtype)
         else:
-            loose = loose_values(job.binding, values, given)
             write_artifact(target, job, loose, artifact, lambda path: progress(path, quiet, in_bytes=True))
-            kinds = (dtype,) if dtype else dtypes
             runs = ((kind, run_artifact(target, job, values, artifact, tokens, taps, kind)) for kind in kinds)
         for kind, found in runs:
             verdicts = judge(graph, kind, reference, found)

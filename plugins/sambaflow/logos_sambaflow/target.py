@@ -31,6 +31,7 @@ class SambaflowTarget:
     fuses: tuple[str, ...] = ()
     stores = ("float32", "bfloat16")
     options = Options
+    reads_versions = True
 
     def refusals(self, job: Job) -> Iterable[Refusal]:
         """Outputs that forward cannot return (`unknown-output`, `output-is-leaf`, `output-twice`), and row numbers
