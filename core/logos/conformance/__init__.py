@@ -1,0 +1,23 @@
+"""Conformance: every op that a target spells, in many shapes, against the reference machine.
+
+    report = conform(make_manager(), "NAME")
+    assert report.holds
+
+`cases` are drawn from an op's declaration, `Trials` runs them, `conform` does both and shrinks what fails.
+"""
+
+from __future__ import annotations
+
+from logos.conformance.cases import Case as Case
+from logos.conformance.cases import Form as Form
+from logos.conformance.cases import forms as forms
+from logos.conformance.cases import program as program
+from logos.conformance.cases import variants as variants
+from logos.conformance.prepare import Prepared as Prepared
+from logos.conformance.prepare import cases as cases
+from logos.conformance.report import SHAPES as SHAPES
+from logos.conformance.report import OpReport as OpReport
+from logos.conformance.report import Report as Report
+from logos.conformance.report import conform as conform
+from logos.conformance.trials import Outcome as Outcome
+from logos.conformance.trials import Trials as Trials
