@@ -251,7 +251,7 @@ def between(graph: Graph, place: Place, found: Collection[Value]) -> tuple[tuple
     step, index = place
     newest, states = graph.newest(), {leaf.value for leaf in graph.states}
     inside, queue = {index: graph.nodes[index]}, list(graph.nodes[index].inputs)
-    border: dict[Value, None] = {}
+    border: dict[Value, int] = {}
     seen: set[Value] = set()
     while queue:
         value = queue.pop(0)
@@ -261,8 +261,8 @@ def between(graph: Graph, place: Place, found: Collection[Value]) -> tuple[tuple
             continue
         seen.add(value)
         if value in found:
-            border[value] = None
+            border[value] = maker.index
         else:
             inside[maker.index] = maker
             queue += maker.inputs
-    return tuple(inside[index] for index in sorted(inside)), tuple(border)
+    return tuple(inside[index] for index in sorted(inside)), tuple(sorted(border, key=border.__getitem__))
