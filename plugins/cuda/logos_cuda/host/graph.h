@@ -6,30 +6,33 @@
 inline cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
     if (stream == nullptr) return logos_host::answer(cudaErrorStreamCaptureUnsupported);
     if (logos_host::open_capture) return logos_host::answer(cudaErrorIllegalState);
-    logos_host::open_capture = stream->capture = new logos_host::Capture;
-    stream->capture->relaxed = mode == cudaStreamCaptureModeRelaxed;
-    stream->began = true;
+    bool relaxed = mode == cudaStreamCaptureModeRelaxed;
+    logos_host::open_capture = stream->capture = new logos_host::Capture{{}, stream, relaxed};
     return cudaSuccess;
 }
 
 inline cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
     *graph = nullptr;
     logos_host::Capture *capture = logos_host::stream_of(stream)->capture;
-    if (capture == nullptr || !stream->began) return logos_host::answer(cudaErrorIllegalState);
+    if (capture == nullptr || capture->origin != stream) return logos_host::answer(cudaErrorIllegalState);
+    bool joined = true;
     for (size_t i = 0; i < logos_host::streams.count; i++) {
-        if (logos_host::streams.items[i]->capture == capture) logos_host::streams.items[i]->capture = nullptr;
+        logos_host::Stream *member = logos_host::streams.items[i];
+        if (member->capture != capture) continue;
+        joined &= member == stream || member->joined;
+        member->capture = nullptr;
     }
-    stream->began = false;
     logos_host::open_capture = nullptr;
-    bool invalid = capture->invalid;
-    if (invalid) {
+    cudaError_t error = capture->invalid ? cudaErrorStreamCaptureInvalidated : cudaSuccess;
+    if (error == cudaSuccess && !joined) error = cudaErrorStreamCaptureUnjoined;
+    if (error != cudaSuccess) {
         capture->operations.let_all_go();
     } else {
         *graph = new logos_host::Graph;
         (*graph)->operations = capture->operations;
     }
     delete capture;
-    return logos_host::answer(invalid ? cudaErrorStreamCaptureInvalidated : cudaSuccess);
+    return logos_host::answer(error);
 }
 
 inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t *made, cudaGraph_t graph, unsigned long long = 0) {

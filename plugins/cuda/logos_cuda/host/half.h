@@ -39,7 +39,16 @@ float widened(unsigned short bits) {
     return bits_as<float>(sign | ((magnitude << (23 - fraction)) + (unsigned(127 - bias) << 23)));
 }
 
-// a * b + c in double, rounded to odd, and so to float: rounding that again to 11 bits or fewer is one rounding.
+// A double as a float, rounded to odd: rounding that again to 11 bits or fewer is one rounding.
+inline float odd_float(double x) {
+    float near = float(x);
+    if (double(near) == x || near - near != 0) return near;
+    unsigned bits = bits_as<unsigned>(near);
+    if (!(bits & 1)) bits += (x > double(near)) == (x > 0) ? 1u : ~0u;
+    return bits_as<float>(bits);
+}
+
+// a * b + c as a float rounded to odd.
 inline float odd_sum(float a, float b, float c) {
     double product = double(a) * double(b);  // exact
     double sum = product + double(c);
@@ -47,12 +56,7 @@ inline float odd_sum(float a, float b, float c) {
     double error = (product - (sum - back)) + (double(c) - back);
     long long bits = bits_as<long long>(sum);
     if (error != 0 && sum - sum == 0 && !(bits & 1)) bits += (error > 0) == (sum > 0) ? 1 : -1;
-    sum = bits_as<double>(bits);
-    float near = float(sum);
-    if (double(near) == sum || near - near != 0) return near;
-    unsigned low = bits_as<unsigned>(near);
-    if (!(low & 1)) low += (sum > double(near)) == (near > 0 || (near == 0 && sum > 0)) ? 1u : ~0u;
-    return bits_as<float>(low);
+    return odd_float(bits_as<double>(bits));
 }
 
 }  // namespace logos_host
@@ -62,6 +66,10 @@ inline float odd_sum(float a, float b, float c) {
         unsigned short bits; \
         Type() = default; \
         Type(float x) : bits(logos_host::narrowed<fraction, bias>(x)) {} \
+        Type(double x) : Type(logos_host::odd_float(x)) {} \
+        Type(int x) : Type(double(x)) {} \
+        Type(unsigned x) : Type(double(x)) {} \
+        Type(long long x) : Type(double(x)) {} \
         operator float() const { return logos_host::widened<fraction, bias>(bits); } \
         Type &operator+=(Type y); \
         Type &operator-=(Type y); \
@@ -113,6 +121,7 @@ typedef __nv_bfloat16 nv_bfloat16;
 
 inline __half __float2half(float x) { return x; }
 inline __half __float2half_rn(float x) { return x; }
+inline __half __double2half(double x) { return x; }
 inline float __half2float(__half x) { return x; }
 inline unsigned short __half_as_ushort(__half x) { return x.bits; }
 inline __half __ushort_as_half(unsigned short x) { return logos_host::bits_as<__half>(x); }

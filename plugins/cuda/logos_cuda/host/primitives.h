@@ -57,7 +57,7 @@ Value shuffle(Primitive kind, unsigned mask, Value value, unsigned source, const
 }  // namespace logos_host
 
 // A warp is cut into runs of `width` lanes. Up and down give a lane its own value where the run ends; xor may reach an
-// earlier run, not a later one.
+// earlier run, not a later one. Of a step or a pattern of bits the device reads the lowest five bits.
 template <class Value>
 Value __shfl_sync(unsigned mask, Value value, int lane, int width = 32, logos_host::Site site = logos_host::Site::here()) {
     logos_host::check_width(width, site);
@@ -69,6 +69,7 @@ Value __shfl_up_sync(unsigned mask, Value value, unsigned step, int width = 32,
                      logos_host::Site site = logos_host::Site::here()) {
     logos_host::check_width(width, site);
     unsigned run = unsigned(width) - 1, own = logos_host::lane_of_current();
+    step %= 32;
     return logos_host::shuffle(logos_host::SHFL_UP, mask, value, (own & run) >= step ? own - step : own, site);
 }
 template <class Value>
@@ -76,14 +77,14 @@ Value __shfl_down_sync(unsigned mask, Value value, unsigned step, int width = 32
                        logos_host::Site site = logos_host::Site::here()) {
     logos_host::check_width(width, site);
     unsigned run = unsigned(width) - 1, own = logos_host::lane_of_current();
-    bool inside = step <= run && (own & run) + step <= run;
-    return logos_host::shuffle(logos_host::SHFL_DOWN, mask, value, inside ? own + step : own, site);
+    step %= 32;
+    return logos_host::shuffle(logos_host::SHFL_DOWN, mask, value, (own & run) + step <= run ? own + step : own, site);
 }
 template <class Value>
 Value __shfl_xor_sync(unsigned mask, Value value, int bits, int width = 32,
                       logos_host::Site site = logos_host::Site::here()) {
     logos_host::check_width(width, site);
-    unsigned run = unsigned(width) - 1, own = logos_host::lane_of_current(), source = own ^ unsigned(bits);
+    unsigned run = unsigned(width) - 1, own = logos_host::lane_of_current(), source = own ^ (unsigned(bits) % 32);
     return logos_host::shuffle(logos_host::SHFL_XOR, mask, value, source <= (own | run) ? source : own, site);
 }
 

@@ -107,7 +107,9 @@ inline cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) {
 inline cudaError_t cudaEventCreate(cudaEvent_t *event) { return cudaEventCreateWithFlags(event, 0); }
 
 inline cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr) {
-    event->capture = logos_host::stream_of(stream)->capture;
+    event->stream = logos_host::stream_of(stream);
+    event->capture = event->stream->capture;
+    event->issued = event->stream->issued;
     if (event->capture) return cudaSuccess;  // in a capture an event is an edge of the graph, not a node
     event->recorded = true;
     return logos_host::issue_action([=] { event->milliseconds = logos_host::now(); }, stream);
@@ -134,11 +136,14 @@ inline cudaError_t cudaEventDestroy(cudaEvent_t event) {
     return cudaSuccess;
 }
 
-// A stream that waits for an event of a capture joins the capture.
+// A stream that waits for an event of a capture joins the capture; by another event it is joined to the origin.
 inline cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned = 0) {
     logos_host::Stream *waiting = logos_host::stream_of(stream);
-    if (event->capture && event->capture == logos_host::open_capture && waiting != &logos_host::legacy_stream) {
-        waiting->capture = event->capture;
-    }
+    logos_host::Capture *capture = event->capture;
+    if (capture == nullptr || capture != logos_host::open_capture) return cudaSuccess;
+    if (waiting == &logos_host::legacy_stream) return logos_host::may_use_legacy();
+    waiting->capture = capture;
+    if (event->stream->issued == event->issued) event->stream->joined = true;
+    waiting->joined = waiting == capture->origin;
     return cudaSuccess;
 }

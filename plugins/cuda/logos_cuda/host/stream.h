@@ -51,22 +51,30 @@ struct Operations : List<Operation *> {
     }
 };
 
+struct Stream;
+
 struct Capture {
     Operations operations;
+    Stream *origin;
+    bool relaxed;
     bool invalid = false;
-    bool relaxed = false;
 };
 
 struct Stream {
     bool blocking;
     Capture *capture = nullptr;
-    bool began = false;  // whether the capture began here, or came by an event
+    // In a capture that began on another stream: what was issued here, and whether that stream waits for all of it.
+    long issued = 0;
+    bool joined = true;
 };
 
 struct Event {
     bool recorded = false;
     double milliseconds = 0;
-    Capture *capture = nullptr;  // the capture that its last record was part of
+    // Of the last record: its capture, its stream, and what that had issued.
+    Capture *capture = nullptr;
+    Stream *stream = nullptr;
+    long issued = 0;
 };
 
 struct Graph {
@@ -115,8 +123,13 @@ inline cudaError_t issue(Operation *operation, Stream *stream) {
     stream = stream_of(stream);
     cudaError_t error = stream == &legacy_stream ? may_use_legacy() : cudaSuccess;
     if (error == cudaSuccess && stream->capture && stream->capture->invalid) error = cudaErrorStreamCaptureInvalidated;
-    if (error == cudaSuccess && stream->capture) stream->capture->operations.hold(operation);
-    else if (error == cudaSuccess) queue.hold(operation);
+    if (error == cudaSuccess && stream->capture) {
+        stream->capture->operations.hold(operation);
+        stream->issued++;
+        stream->joined = stream == stream->capture->origin;
+    } else if (error == cudaSuccess) {
+        queue.hold(operation);
+    }
     let_go(operation);
     // A program that never synchronizes must not fill the memory.
     if (queue.count >= 4096) synchronize();
