@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from logos.hookspecs import Inputs as Inputs
     from logos.hookspecs import Job as Job
     from logos.hookspecs import PresetFamily as PresetFamily
+    from logos.hookspecs import ProbingTarget as ProbingTarget
+    from logos.hookspecs import Recording as Recording
     from logos.hookspecs import Rule as Rule
     from logos.hookspecs import Steps as Steps
     from logos.hookspecs import Target as Target
@@ -43,10 +45,13 @@ if TYPE_CHECKING:
     from logos.near import suggestion as suggestion
     from logos.op import Hole as Hole
     from logos.op import Op as Op
+    from logos.op import Rows as Rows
     from logos.op import Shapes as Shapes
     from logos.op import TypeRule as TypeRule
     from logos.ops import OPS as OPS
     from logos.parse import read_tensor_sentences as read_tensor_sentences
+    from logos.passes.unroll import Unrolled as Unrolled
+    from logos.passes.unroll import unroll as unroll
     from logos.printer import print_program as print_program
     from logos.printer import sentence as sentence
     from logos.reference import Machine as Machine
@@ -65,6 +70,8 @@ if TYPE_CHECKING:
     from logos.source import Span as Span
     from logos.source import Spot as Spot
     from logos.source import read_source as read_source
+    from logos.toml_places import Toml as Toml
+    from logos.toml_places import read_toml as read_toml
     from logos.weights.binding import Binding as Binding
     from logos.weights.binding import Bound as Bound
     from logos.weights.binding import Role as Role
@@ -91,19 +98,21 @@ _HOMES = {
     "graph": ("Graph", "Leaf", "Node", "Operand", "Shown", "Value"),
     "hookspecs": (
         "API", "Artifact", "AuthorOptions", "CheckpointFormat", "Edge", "Family", "Inputs", "Job",
-        "PresetFamily", "Rule", "Steps", "Target", "WeightEntry", "WeightFile", "hookimpl",
+        "PresetFamily", "ProbingTarget", "Recording", "Rule", "Steps", "Target", "WeightEntry", "WeightFile", "hookimpl",
     ),
     "job": ("Request", "bind_request", "load_graph", "make_job"),
     "manager": ("Manager", "make_manager"),
     "near": ("nearest", "suggestion"),
-    "op": ("Hole", "Op", "Shapes", "TypeRule"),
+    "op": ("Hole", "Op", "Rows", "Shapes", "TypeRule"),
     "ops": ("OPS",),
     "parse": ("read_tensor_sentences",),
+    "passes.unroll": ("Unrolled", "unroll"),
     "printer": ("print_program", "sentence"),
     "reference": ("Machine", "row_outside", "run_steps"),
     "refusal": ("Refusal", "Refused", "refuse"),
     "sentences": ("Declaration", "Fill", "Operation", "Show", "Use"),
     "source": ("Place", "Source", "Span", "Spot", "read_source"),
+    "toml_places": ("Toml", "read_toml"),
     "weights.binding": ("Binding", "Bound", "Role"),
     "weights.blocks": ("FORMATS", "BlockFormat", "InexactValueError"),
     "weights.checkpoint": ("Checkpoint", "Header", "Tensor", "Text", "TextStream"),

@@ -36,6 +36,9 @@ def stages(target: Target, job: Job, artifacts: Sequence[Artifact]) -> tuple[Sta
         count = sum(entry_bytes(job.binding, entry) for entry in file.entries)
         values = "1 value" if len(file.entries) == 1 else f"{len(file.entries)} values"
         found.append(Stage(f"extract {values} as {_dtypes(file.entries)}", ((file.path, count),), " of values"))
+    for recording in following.recordings:
+        title = f"record {recording.steps} steps of the reference machine" if recording.steps > 1 else "record a step"
+        found.append(Stage(title, ((recording.path, None),)))
     found += [Stage(edge.rule, tuple((path, None) for path in edge.outputs)) for edge in following.edges]
     return tuple(found)
 

@@ -102,6 +102,31 @@ class WeightFile:
 
 
 @dataclass(frozen=True, slots=True)
+class Recording:
+    """A run of the reference machine to record, in float64, for the artifact to be checked against: a safetensors file.
+
+    `steps` steps are made on what has no value filled with noise. A program that takes tokens is fed `tok` with ids of
+    its table and `pos` with the step's number, and its states start as they do; without, they start at noise. `outputs`
+    are variables that the artifact returns, states left out. Raises ValueError for less than one step.
+
+    Keys, names having no point: `input.x` (steps or 1, rows, columns); `state.S` and `weight.W` (rows, columns), where
+    noise was filled in; `expected.y` (steps, rows, columns) for the outputs and the operand of an argmax among them;
+    `rows.S` (changes, 2), the step and row of each row that a step changed in a state, and `written.S` (changes,
+    columns), its new values; `stage.h` (rows, columns) for every other value of the first step, under the name that
+    `--get` takes. The metadata `logos.recording` is JSON: `version`, `steps`, `compared` (variables), `bounds` (by
+    dtype), `choices` (the operand of each argmax that is an output), `order` (variable, op and line in program order).
+    """
+
+    path: str
+    steps: int
+    outputs: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.steps < 1:
+            raise ValueError(f"a recording makes at least one step, not {self.steps}")
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """A ninja rule that a target adds; `command` is ninja text, which may not rely on the folder it runs in.
 
@@ -114,6 +139,7 @@ class Rule:
     command: str
     description: str
     pool: str | None = None
+    depfile: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +165,20 @@ class Steps:
     extractions: tuple[WeightFile, ...] = ()
     rules: tuple[Rule, ...] = ()
     edges: tuple[Edge, ...] = ()
+    tools: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    recordings: tuple[Recording, ...] = ()
+
+
+def _unsaid(text: str) -> None:
+    return
 
 
 @dataclass(frozen=True)
 class Inputs:
     """What an artifact is run on.
 
-    depfile: str | None = None
     artifact  the folder that the build wrote
     weights   the folder of weight files; holds a value for every weight, table and constant
     arrays    a value in the program's shape for every other input, and where states start, by variable
@@ -154,6 +187,8 @@ class Inputs:
     dtype     float64, float32 or bfloat16
     checks    False: go on, where that can be, past a check within a step that would end the run (an argmax of NaN, a
               computed row outside its table), so that what led there can be read
+    generate  how many ids to go on for after the tokens, each the output of the step before: T + generate − 1 steps
+    say       takes what a person may want to know of the run, such as which device it is on
     """
 
     artifact: Path
@@ -163,16 +198,10 @@ class Inputs:
     taps: Sequence[str]
     dtype: str
     checks: bool = True
+    generate: int = 0
+    say: Callable[[str], None] = _unsaid
 
 
-    tools: tuple[str, ...] = ()
-    environment: tuple[str, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
-    recordings: tuple[Recording, ...] = ()
-
-
-def _unsaid(text: str) -> None:
-    return
 @runtime_checkable
 class Target(Protocol):
     """What emits programs for one machine."""
@@ -187,8 +216,6 @@ class Target(Protocol):
 
     @property
     def spells(self) -> frozenset[str]:
-    generate  how many ids to go on for after the tokens, each the output of the step before: T + generate − 1 steps
-    say       takes what a person may want to know of the run, such as which device it is on
         """The names of the ops it spells."""
         ...
 
@@ -198,15 +225,14 @@ class Target(Protocol):
         ...
 
     @property
-    generate: int = 0
-    say: Callable[[str], None] = _unsaid
     def stores(self) -> tuple[str, ...]:
         """The weight storage it takes: float32, bfloat16, q8_0, …"""
         ...
 
     @property
     def options(self) -> type[Any]:
-        """A frozen dataclass; its fields are the keys of `[target.NAME]` and `-D`."""
+        """A frozen dataclass; its fields are the keys of `[target.NAME]` and `-D`. A field of type `Source | None`
+        takes a file, relative to the logos.toml that names it: LOGOS reads it, and it is an input of the emission."""
         ...
 
     def refusals(self, job: Job) -> Iterable[Refusal]:
@@ -242,6 +268,16 @@ class VersionTarget(Target, Protocol):
 
     @property
     def reads_versions(self) -> bool: ...
+
+
+@runtime_checkable
+class ProbingTarget(Target, Protocol):
+    """A target that also writes probes: small programs that find out, on a machine that LOGOS does not run on, what its
+    tools do with the target's spellings (`logos probe`)."""
+
+    def probes(self, options: Any) -> Sequence[Artifact]:
+        """The probes' text files; `options` is an instance of the target's `options`. Pure, as `emit` is."""
+        ...
 
 
 @runtime_checkable

@@ -13,11 +13,12 @@ from pathlib import Path
 from logos.artifacts import check_commands, check_paths, emit_artifacts, job_files
 from logos.author import author_program
 from logos.discovery import Installed
-from logos.hookspecs import Job, Rule, Target, WeightFile
+from logos.hookspecs import Job, Recording, Rule, Target, WeightFile
 from logos.inputs import Inputs, Watch, package_files
-from logos.job import make_job
+from logos.job import make_job, with_files
 from logos.manager import Manager
 from logos.near import suggestion
+from logos.recording import check_recording
 from logos.refusal import Refusal, Refused
 from logos.selection import Order, Selection
 from logos.source import Place, Source, Spot
@@ -29,6 +30,9 @@ from logos.steps import (
     extract_step,
     extraction_record,
     extraction_sources,
+    recording_record,
+    recording_sources,
+    recording_step,
     rule_name,
     target_steps,
     text_record,
@@ -59,12 +63,12 @@ class Unit:
     steps: tuple[Step, ...]
     rules: tuple[Rule, ...]
     records: Mapping[Path, str]
+    tools: tuple[str, ...] = ()
+    environment: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
         return self.order.folder
-    tools: tuple[str, ...] = ()
-    environment: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -109,13 +113,13 @@ class Plan:
         return tuple(map(absolute, dict.fromkeys((*self.selection.listed, *(path for path in weights if path)))))
 
     @property
-    def rules(self) -> tuple[Rule, ...]:
-        return tuple({rule.name: rule for unit in self.units for rule in unit.rules}.values())
-
-    @property
     def environment(self) -> tuple[str, ...]:
         """The environment variables that decided the plan."""
         return tuple(sorted({name for unit in self.units for name in unit.environment}))
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        return tuple({rule.name: rule for unit in self.units for rule in unit.rules}.values())
 
 
 def make_plan(manager: Manager, selection: Selection, watch: Watch = _unseen, preview: bool = False) -> Plan:
@@ -186,6 +190,7 @@ class _Planner:
             target = self.manager.target(order.target)
             check_hold(target, order.request.hold)
             steps = [self._author()] if order.author is not None else []
+            self.order = replace(self.order, request=with_files(target, self.order.request))
             target, job = make_job(self.manager, self.order.request, order.target)
         try:
             return self._of(target, job, steps)
@@ -212,19 +217,23 @@ class _Planner:
         order = self.order
         emitted = emit_artifacts(target, job)
         following = target.steps(job)
+        if following.refusals:
+            raise Refused(following.refusals)
         check_commands(target, following)
         for weight_file in following.extractions:
             check_sources(job.binding, weight_file)
+        for recording in following.recordings:
+            check_recording(job.graph, recording)
         extracted = [path for weight_file in following.extractions for path in weight_file.paths]
+        extracted += [recording.path for recording in following.recordings]
         made = [path for edge in following.edges for path in edge.outputs]
-        if following.refusals:
-            raise Refused(following.refusals)
         files = (*(artifact.path for artifact in emitted), *extracted, *made)
         check_paths(target, files)
         texts = {artifact.path: artifact.text for artifact in emitted}
         record = self._record(self.own / "emission.json", text_record(texts))
         steps.append(emit_step(order, emitted, tuple(map(absolute, job_files(job))), record))
         steps += [self._extract(job, weight_file) for weight_file in following.extractions]
+        steps += [self._recording(job, recording) for recording in following.recordings]
         steps += target_steps(order, following)
         return Unit(
             order=order,
@@ -234,15 +243,25 @@ class _Planner:
             steps=tuple(steps),
             rules=tuple(replace(rule, name=rule_name(order.target, rule)) for rule in following.rules),
             records=self.records,
+            tools=following.tools,
+            environment=following.environment,
         )
 
     def _extract(self, job: Job, weight_file: WeightFile) -> Step:
         path = self.own / "extractions" / f"{weight_file.path}.json"
         unneeded = self.preview and not path.exists()
-        readers = [type(self.manager.family(job.binding.family)).__module__]
-        readers += [type(job.binding.checkpoint).__module__] if job.binding.checkpoint is not None else []
-        text = "" if unneeded else extraction_record(job, weight_file, self.inputs.digest, readers)
+        text = "" if unneeded else extraction_record(job, weight_file, self.inputs.digest, self._readers(job))
         sources = tuple(map(absolute, extraction_sources(job, weight_file)))
-            tools=following.tools,
-            environment=following.environment,
         return extract_step(self.order, weight_file, sources, self._record(path, text))
+
+    def _recording(self, job: Job, recording: Recording) -> Step:
+        path = self.own / "extractions" / f"{recording.path}.json"
+        unneeded = self.preview and not path.exists()
+        text = "" if unneeded else recording_record(job, recording, self.inputs.digest, self._readers(job))
+        sources = tuple(map(absolute, recording_sources(job)))
+        return recording_step(self.order, recording, sources, self._record(path, text))
+
+    def _readers(self, job: Job) -> list[str]:
+        """The modules, of whatever package, that read the weights and compute tables."""
+        readers = [type(self.manager.family(job.binding.family)).__module__]
+        return readers + ([type(job.binding.checkpoint).__module__] if job.binding.checkpoint is not None else [])

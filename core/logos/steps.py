@@ -7,12 +7,14 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from logos.hookspecs import Artifact, Job, Rule, Steps, WeightFile
+from logos.extraction import weight_file as all_weights
+from logos.hookspecs import Artifact, Job, Recording, Rule, Steps, WeightFile
 from logos.inputs import code_digest, package_files
 from logos.job import Request
+from logos.recording import recorded_recipe
 from logos.selection import Order
 from logos.weights.recipe import recipe_record
 
@@ -92,6 +94,19 @@ def extract_step(order: Order, weight_file: WeightFile, inputs: Sequence[Path], 
     )
 
 
+def recording_step(order: Order, recording: Recording, inputs: Sequence[Path], record: Path) -> Step:
+    """Makes one recording."""
+    return Step(
+        "extract",
+        f"record {recording.path} of {order.title}",
+        (absolute(order.folder / recording.path),),
+        inputs=(absolute(order.request.program), *inputs),
+        record=record,
+        after=_authored(order),
+        arguments=(*_request_arguments(order), "--file", recording.path),
+    )
+
+
 def _authored(order: Order) -> tuple[Path, ...]:
     return (absolute(order.request.program),) if order.author is not None else ()
 
@@ -143,6 +158,20 @@ def extraction_record(
     return _json({**recipe_record(job.binding, weight_file), "sources": sources, "code": code})
 
 
+def recording_record(job: Job, recording: Recording, digest: Callable[[Path], str], readers: Iterable[str]) -> str:
+    """What decides a recording's bytes: the program, where its weights come from and what lies there, and the code of
+    LOGOS, of the modules that read weights and of the ops."""
+    sources = {os.path.abspath(path): digest(path) for path in recording_sources(job)}
+    ops = sorted({node.op.value.__module__ for node in job.graph.nodes})
+    code = code_digest(package_files(["logos", *readers, *ops]))
+    return _json({**recorded_recipe(job.binding, recording), "sources": sources, "code": code})
+
+
+def recording_sources(job: Job) -> tuple[Path, ...]:
+    """The files that the program's weights come from."""
+    return extraction_sources(job, all_weights(job.binding, "raw"))
+
+
 def _reads_weights(file: Path) -> bool:
     """Of LOGOS itself, the weights' own modules; of a plugin that reads checkpoints, every one."""
     core = Path(__file__).parent
@@ -171,10 +200,15 @@ def _request_arguments(order: Order) -> list[str]:
     for flag, path in (("--checkpoint", request.checkpoint), ("--weights", request.weights)):
         arguments += [flag, os.fspath(absolute(path))] if path is not None else []
     arguments += ["--family", request.family] if request.family else []
-    arguments += choices(request)
+    arguments += choices(replace(request, options=_whole(request.options)))
     for step in request.hold:
         arguments += ["--hold", step]
     return arguments
+
+
+def _whole(options: Mapping[str, object]) -> dict[str, object]:
+    """The options with the files that they name as paths that hold wherever a step runs."""
+    return {key: absolute(value) if isinstance(value, Path) else value for key, value in options.items()}
 
 
 def choices(request: Request) -> list[str]:

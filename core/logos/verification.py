@@ -40,14 +40,19 @@ class Verdict:
 def compared(graph: Graph, outputs: Iterable[str] = ()) -> tuple[str, ...]:
     """The variables that verification compares: the outputs (default: the program's), the operand of an argmax that is
     an output, the states."""
-    newest = graph.newest()
     names = dict.fromkeys(outputs or (graph.output.name,))
     for name in list(names):
-        node = graph.producer(newest[name])
-        if node is not None and _compares(node, newest):
-            names[node.inputs[0].name] = None
+        if operand := operand_of(graph, name):
+            names[operand] = None
     names.update(dict.fromkeys(leaf.name for leaf in graph.states))
     return tuple(names)
+
+
+def operand_of(graph: Graph, name: str) -> str | None:
+    """The variable that an argmax chose from, where it is still there at the end of a step, to judge the choice by."""
+    newest = graph.newest()
+    node = graph.producer(newest[name])
+    return node.inputs[0].name if node is not None and _compares(node, newest) else None
 
 
 def _compares(node: Node, newest: Mapping[str, Value]) -> bool:

@@ -29,6 +29,7 @@ def own(model: str) -> str:
         ("model.py.part", own(ARTIFACT.model_py)),
         ("compile.py.whole", ARTIFACT.compile_py),
         ("manifest.json", ARTIFACT.manifest_json),
+        ("README.md", ARTIFACT.readme_md),
     ],
 )
 def test_emitted_text_is_the_golden_one(name: str, text: str) -> None:

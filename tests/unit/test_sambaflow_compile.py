@@ -1,19 +1,20 @@
-"""compile.py: SambaFlow's calls in their published order, every one marked as unverified."""
+"""compile.py on the double of the SDK: the published calls in their published order, every one marked as unverified."""
 
 from __future__ import annotations
 
 import ast
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import fake_sambaflow
+import numpy as np
 import pytest
+import vendor_double
 
 from logos_sambaflow import TEMPLATE_MARK, VENDOR_HEADER
-from logos_sambaflow.emit import compile_text
+from logos_sambaflow.emit import DEVICES, compile_text
 
 TEXT = """
 Let K0 be a 4 by 2 tensor of Real.
@@ -26,15 +27,18 @@ Set row pos of K0 to half.
 Let scores be half plus half.
 Let next be argmax of scores.
 """
-ORDER = ["parse_app_args", "from_torch_model_", "from_torch_tensor", "session.compile", "trace_graph", "session.run"]
+SDK = {"samba", "sambaflow", "parse_app_args", "FwdGraph"}
+RUN = ("run", "--inference", "--pef", "out/small/small.pef")
+COMPILE = ("compile", "--inference", "--pef-name", "small")
 
 
 def touches_sdk(node: ast.AST) -> bool:
-    names = {item.id for item in ast.walk(node) if isinstance(item, ast.Name)}
     if isinstance(node, (ast.Import, ast.ImportFrom)):
         parts = [getattr(node, "module", None) or "", *(alias.name for alias in node.names)]
         return any(part.startswith("sambaflow") for part in parts)
-    return bool(names & {"samba", "sambaflow", "parse_app_args"})
+    items = list(ast.walk(node))
+    names = {item.id for item in items if isinstance(item, ast.Name)}
+    return bool(names & SDK) or any(isinstance(item, ast.Attribute) and item.attr.startswith("sn_") for item in items)
 
 
 def simple_statements(tree: ast.AST) -> Iterator[ast.stmt]:
@@ -44,121 +48,211 @@ def simple_statements(tree: ast.AST) -> Iterator[ast.stmt]:
             yield node
 
 
-def test_it_parses_as_the_vendors_python_and_says_what_it_is() -> None:
-    text = compile_text()
+@pytest.mark.parametrize("state", DEVICES)
+def test_it_parses_as_the_vendors_python_and_says_what_it_is(state: str) -> None:
+    text = compile_text(state)
     ast.parse(text, feature_version=(3, 7))
     assert text.startswith(VENDOR_HEADER + "\n")
+    assert "carried" not in text.replace("carried by the host", "")
+    assert "\n\n\n\n" not in text
 
 
-def test_every_statement_that_touches_the_sdk_is_marked() -> None:
-    lines = compile_text().split("\n")
+@pytest.mark.parametrize(("state", "least"), [("host", 9), ("region", 13)])
+def test_every_statement_that_touches_the_sdk_is_marked(state: str, least: int) -> None:
+    lines = compile_text(state).split("\n")
     touching = [node for node in simple_statements(ast.parse("\n".join(lines))) if touches_sdk(node)]
-    assert len(touching) >= 11
+    assert len(touching) >= least
     for node in touching:
         assert TEMPLATE_MARK in lines[node.lineno - 1] or TEMPLATE_MARK in lines[node.lineno - 2], ast.unparse(node)
 
 
-def test_no_header_of_a_compound_statement_touches_the_sdk() -> None:
-    for node in ast.walk(ast.parse(compile_text())):
+@pytest.mark.parametrize("state", DEVICES)
+def test_no_header_of_a_compound_statement_touches_the_sdk(state: str) -> None:
+    for node in ast.walk(ast.parse(compile_text(state))):
         heads = [getattr(node, name, None) for name in ("test", "iter")] if isinstance(node, ast.stmt) else []
         assert not any(head is not None and touches_sdk(head) for head in heads)
 
 
-def test_the_calls_are_written_in_the_published_order() -> None:
-    text = compile_text()
-    places = [text.index(f"{name}(") for name in (*ORDER, "to_torch")]
-    assert places == sorted(places)
+class Script:
+    """Runs compile.py's main as a process of its own would; gives the exit code and the SDK's calls."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder, self.monkeypatch = folder, monkeypatch
+
+    def __call__(self, *arguments: str, **modes: object) -> tuple[int, list[list[Any]]]:
+        from sambaflow_modules import load
+
+        log = self.folder.parent / "calls.jsonl"
+        log.unlink(missing_ok=True)
+        vendor_double.install(self.monkeypatch, log=str(log), **modes)
+        self.monkeypatch.setattr(sys, "path", list(sys.path))
+        self.monkeypatch.delitem(sys.modules, "model", raising=False)
+        try:
+            code = load(self.folder / "compile.py").main(list(arguments))
+        finally:
+            sys.modules.pop("model", None)
+        return code, [json.loads(line) for line in log.read_text("utf-8").splitlines()]
 
 
 @pytest.fixture
-def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Runs compile.py's main with a command; gives the SDK's calls."""
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Script]:
+    """The script of an artifact with these options, and with the option `text` of another program."""
     pytest.importorskip("torch", reason="needs the extra logos-build[torch]")
-    import numpy as np
+    from sambaflow_modules import emitted
 
-    from sambaflow_modules import emitted, load
+    def make(text: str = TEXT, **options: object) -> Script:
+        made = emitted(text, tmp_path / "artifact", **options)
+        np.arange(10.0).reshape(5, 2).tofile(made.folder / "emb.f64")
+        monkeypatch.chdir(tmp_path)
+        return Script(made.folder, monkeypatch)
 
-    made = emitted(TEXT, tmp_path / "out", dtype="bfloat16")
-    np.arange(10.0).reshape(5, 2).tofile(made.folder / "emb.f64")
-
-    def run(command: str, *arguments: str) -> tuple[int, list[fake_sambaflow.Call]]:
-        calls = fake_sambaflow.install(monkeypatch, command)
-        monkeypatch.setattr(sys, "path", list(sys.path))
-        monkeypatch.delitem(sys.modules, "model", raising=False)
-        try:
-            code = load(made.folder / "compile.py").main(list(arguments))
-        finally:
-            sys.modules.pop("model", None)
-        return code, calls
-
-    return run
+    return make
 
 
-def names(calls: list[fake_sambaflow.Call]) -> list[str]:
-    return list(dict.fromkeys(name for name, _ in calls))
+def names(calls: list[list[Any]]) -> list[str]:
+    return list(dict.fromkeys(name for name, *_ in calls))
 
 
 def test_compile_wraps_every_argument_by_name_and_prints_the_pef(
-    script: Any, capsys: pytest.CaptureFixture[str]
+    script: Callable[..., Script], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    import torch
-
-    code, calls = script("compile", "--inference", "--pef-name", "small")
+    code, calls = script(dtype="bfloat16")(*COMPILE)
     assert code == 0
     assert json.loads(capsys.readouterr().out) == {"pef": "out/small/small.pef", "output": "next"}
-    assert names(calls) == ORDER[:4]
-    wrapped = [(call["name"], call["dtype"], call["shape"]) for name, call in calls if name == "from_torch_tensor"]
-    assert wrapped == [
-        ("tok", torch.int32, (1, 1)),
-        ("pos", torch.int32, (1, 1)),
-        ("K0", torch.bfloat16, (4, 2)),
+    assert names(calls) == ["parse_app_args", "from_torch_model_", "from_torch_tensor", "session.compile"]
+    assert [words for name, *words in calls if name == "from_torch_tensor"] == [
+        ["tok", "int32", [1, 1]],
+        ["pos", "int32", [1, 1]],
+        ["K0", "bfloat16", [4, 2]],
     ]
-    (parameters,) = (call["parameters"] for name, call in calls if name == "from_torch_model_")
-    assert parameters["emb"].tolist() == [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9]]
-    assert not any(parameter.requires_grad for parameter in parameters.values())
+    assert Path("out/small/small.pef").is_file()
 
 
-def test_run_carries_the_states_from_step_to_step(script: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    code, calls = script("run", "--inference", "--pef", "out/small/small.pef", "--tokens", "2,4")
+def test_run_carries_the_states_from_step_to_step(
+    script: Callable[..., Script], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = script()
+    run(*COMPILE)
+    capsys.readouterr()
+    code, calls = run(*RUN, "--tokens", "2,4")
     assert code == 0
     assert json.loads(capsys.readouterr().out) == {"output": "next", "shape": [1, 1]}
-    assert names(calls) == [*ORDER[:3], "trace_graph", "session.run", "to_torch"]
-    assert [call for name, call in calls if name == "session.run"] == [{"section_types": ["fwd"]}] * 2
-    values = [call["value"] for name, call in calls if name == "to_torch"]
-    assert values[-1].tolist() == [[4, 5], [8, 9], [0, 0], [0, 0]]
+    order = ["parse_app_args", "from_torch_model_", "from_torch_tensor", "trace_graph", "session.run", "to_torch"]
+    assert names(calls) == order
+    assert [words for name, *words in calls if name == "session.run"] == [[["fwd"]]] * 2
+    wrapped = [words[0] for name, *words in calls if name == "from_torch_tensor"]
+    assert wrapped == ["tok", "pos", "K0"] * 3
 
 
-def test_run_takes_every_leafs_value(script: Any) -> None:
+def test_states_in_regions_go_to_the_device_once(script: Callable[..., Script]) -> None:
+    run = script(state="region")
+    code, calls = run(*COMPILE)
+    traced = ["parse_app_args", "from_torch_model_", "from_torch_tensor", "trace_multigraph", "sn_region_name"]
+    assert code == 0
+    assert names(calls) == [*traced, "session.add_graph", "session.compile_multigraph"]
+    assert [words for name, *words in calls if name == "sn_region_name"] == [["logos_step_output_2", "K0"]]
+    code, calls = run(*RUN, "--tokens", "2,4,1")
+    assert code == 0
+    runtime = ["session.init_multigraph_runtime", "from_named_dict", "session.run", "session.get_tensors_by_name"]
+    assert names(calls) == [*traced, "session.add_graph", *runtime]
+    given = [words for name, *words in calls if name == "session.run"]
+    assert given == [["logos_step", ["tok", "pos", *first]] for first in (["K0"], [], [])]
+
+
+def test_a_row_number_that_a_state_holds_is_read_from_the_device(script: Callable[..., Script]) -> None:
+    counting = """
+Let at be a 1 by 1 tensor of Int.
+Let one be a 1 by 1 tensor of Int.
+Set item 1 of one to 2.
+Let emb be a 5 by 2 tensor of Real.
+Let y be row at of emb.
+Let next be at plus one.
+Set row 0 of at to next.
+"""
+    for state in DEVICES:
+        run = script(counting, state=state, outputs=("y",))
+        run(*COMPILE)
+        assert run(*RUN)[0] == 0
+        with pytest.raises(Exception, match="at is 7, outside the rows 0 to 4 of emb"):
+            run(*RUN, "--set", "at=7")
+
+
+@pytest.mark.parametrize("state", DEVICES)
+def test_run_takes_every_leafs_value(state: str, script: Callable[..., Script]) -> None:
+    run = script(state=state)
+    run(*COMPILE)
     given = ["K0=5", "tok=1", "pos=3", "emb=[[1, 2], [3, 4], [0, 0], [0, 0], [0, 0]]"]
     settings = [part for setting in given for part in ("--set", setting)]
-    _, calls = script("run", "--inference", "--pef", "x.pef", *settings)
-    values = [call["value"] for name, call in calls if name == "to_torch"]
-    assert values[-1].tolist() == [[5, 5], [5, 5], [5, 5], [3, 4]]
+    code, _ = run(*RUN, *settings)
+    assert code == 0
+    assert vendor_double.last_results()[-1].tolist() == [[5, 5], [5, 5], [5, 5], [3, 4]]
 
 
-def test_run_says_what_is_missing(script: Any) -> None:
+def test_run_says_what_is_missing(script: Callable[..., Script]) -> None:
     with pytest.raises(Exception, match=r"missing: input pos \(1 by 1\); give --weights"):
-        script("run", "--inference", "--pef", "x.pef", "--set", "tok=1")
+        script()(*RUN, "--set", "tok=1")
 
 
-@pytest.mark.parametrize("command", ["compile", "run"])
-def test_a_leaf_that_the_program_lacks_is_refused(command: str, script: Any) -> None:
+def test_a_leaf_that_the_program_lacks_is_refused(script: Callable[..., Script]) -> None:
     with pytest.raises(Exception, match=r"--set embb: the program declares no such leaf; did you mean emb\?"):
-        script(command, "--set", "embb=5")
+        script()(*RUN, "--set", "embb=5")
 
 
-def test_run_refuses_an_argmax_of_nan(script: Any) -> None:
-    emb = "emb=[[NaN, 2], [3, 4], [0, 0], [0, 0], [0, 0]]"
+def test_run_refuses_an_argmax_of_nan(script: Callable[..., Script]) -> None:
+    run = script()
+    run(*COMPILE)
     with pytest.raises(Exception, match="argmax: the operand holds a NaN, so it has no largest element"):
-        script("run", "--inference", "--pef", "x.pef", "--tokens", "0", "--set", emb)
+        run(*RUN, "--tokens", "0", "--set", "emb=[[NaN, 2], [3, 4], [0, 0], [0, 0], [0, 0]]")
 
 
-def test_run_checks_rows_on_the_host(script: Any) -> None:
+def test_run_checks_rows_on_the_host(script: Callable[..., Script]) -> None:
+    run = script()
+    run(*COMPILE)
     with pytest.raises(Exception, match="tok is 5, outside the rows 0 to 4 of emb"):
-        script("run", "--inference", "--pef", "x.pef", "--tokens", "5")
+        run(*RUN, "--tokens", "5")
 
 
-def test_another_command_is_refused(script: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    code, _ = script("measure-performance")
+def recorded(run: Script, **options: object) -> None:
+    from logos.recording import write_recording
+    from logos_sambaflow.target import SambaflowTarget
+    from sambaflow_modules import sambaflow_job
+
+    job = sambaflow_job(TEXT, selftest=3, **options)
+    (recording,) = SambaflowTarget().steps(job).recordings
+    write_recording(job.binding, recording, run.folder)
+    (run.folder / "emb.f64").unlink()
+
+
+@pytest.mark.parametrize("state", DEVICES)
+def test_the_command_test_holds_the_device_to_the_recording(
+    state: str, script: Callable[..., Script], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = script(state=state, selftest=3)
+    recorded(run, state=state)
+    run(*COMPILE)
+    capsys.readouterr()
+    test = ("test", *RUN[1:])
+    code, _ = run(*test)
+    *table, last = capsys.readouterr().out.splitlines()
+    assert code == 0
+    assert [line.split()[0] for line in table] == ["variable", "next", "scores", "K0"]
+    assert json.loads(last)["selftest"] == "ok"
+    code, _ = run(*test, wrong={"aten.add.Tensor": 0.05})
+    record = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert code == 4
+    assert (record["first"]["step"], record["first"]["variable"], record["first"]["op"]) == (0, "K0", "set row")
+    code, _ = run(*test, bfloat16=True)
+    assert code == 4
+    assert run(*test, "--bound", "bfloat16", bfloat16=True)[0] == 0
+    assert run(*test, "--graphamp-preset", "mp0", bfloat16=True)[0] == 0
+
+
+def test_an_artifact_without_a_recording_has_nothing_to_test(script: Callable[..., Script]) -> None:
+    with pytest.raises(Exception, match="this artifact has no recording to test against; build it with -D selftest=N"):
+        script()("test", "--pef", "out/small/small.pef")
+
+
+def test_another_command_is_refused(script: Callable[..., Script], capsys: pytest.CaptureFixture[str]) -> None:
+    code, _ = script()("measure-performance")
     assert code == 2
-    assert "compile and run, not measure-performance" in capsys.readouterr().err
+    assert "the commands of this script are compile, run, test, not measure-performance" in capsys.readouterr().err

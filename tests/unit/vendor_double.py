@@ -1,4 +1,4 @@
-"""The double of the vendor's package in this process, its modes set; `CASES` are modules that break its contract."""
+"""The double of the vendor's package in this process, its modes set."""
 
 from __future__ import annotations
 
@@ -23,6 +23,14 @@ def install(monkeypatch: pytest.MonkeyPatch, **modes: object) -> Any:
     import sambaflow.samba.utils.argparser
 
     return sambaflow.samba
+
+
+def last_results() -> list[Any]:
+    """What the last step came to, in forward's order, as it lies on the double's device."""
+    from sambaflow.samba import session
+
+    (traced,) = session._traced.values()
+    return list(traced.last)
 
 
 def module(forward: Callable[..., Any], **held: Any) -> Any:

@@ -23,7 +23,7 @@ from logos.cli.common import json_option, open_manager, program_options, target_
 from logos.cli.progress import progress
 
 if TYPE_CHECKING:
-    from logos.hookspecs import WeightFile
+    from logos.hookspecs import Recording, WeightFile
     from logos.job import Request
     from logos.manager import Manager
     from logos.weights.binding import Binding
@@ -46,7 +46,7 @@ _NAMED = 8
 @tensor_option
 @target_options
 @hold_option
-@click.option("--file", "chosen", metavar="PATH", help="Extract this weight file of the artifact [all of them].")
+@click.option("--file", "chosen", metavar="PATH", help="Extract this weight file of the artifact, or make this recording.")
 @json_option
 @quiet_option
 @verbose_option
@@ -67,11 +67,12 @@ def command(
     verbose: bool,
 ) -> None:
     """Write PROGRAM's weights, from a checkpoint, a weight folder or its fills: the files of an artifact (--target),
-    or all weights in one format (--weights-format).
+    its recordings among them, or all weights in one format (--weights-format).
 
     What an interrupted or killed run finished is taken over by the next one.
     """
     from logos.extraction import requantized
+    from logos.hookspecs import WeightFile
     from logos.job import Request
 
     if (target is None) == (kind is None):
@@ -82,6 +83,9 @@ def command(
     request = Request(program, checkpoint, weights, family, tensors, options, override_place=tensor_place, hold=hold)
     binding, files = _of_target(manager, request, target, chosen) if target else _of_program(manager, request, kind)
     for weight_file in files:
+        if not isinstance(weight_file, WeightFile):
+            _record(binding, weight_file, out, as_json, quiet)
+            continue
         _write(binding, weight_file, out, as_json, quiet)
         rounded = requantized(binding, weight_file)
         if rounded and not quiet and not as_json:
@@ -94,6 +98,18 @@ def _write(binding: Binding, weight_file: WeightFile, out: Path, as_json: bool, 
     label = os.fspath(out) if weight_file.path == "." else weight_file.path
     with progress(label, quiet, in_bytes=True) as update:
         paths = write_weight_file(binding, weight_file, out, progress=update)
+    _say(paths, as_json, quiet)
+
+
+def _record(binding: Binding, recording: Recording, out: Path, as_json: bool, quiet: bool) -> None:
+    from logos.recording import write_recording
+
+    with progress(recording.path, quiet) as update:
+        path = write_recording(binding, recording, out, update)
+    _say([path], as_json, quiet)
+
+
+def _say(paths: Sequence[Path], as_json: bool, quiet: bool) -> None:
     for path in paths:
         count = path.stat().st_size
         if as_json:
@@ -104,14 +120,17 @@ def _write(binding: Binding, weight_file: WeightFile, out: Path, as_json: bool, 
 
 def _of_target(
     manager: Manager, request: Request, target: str, chosen: str | None
-) -> tuple[Binding, Sequence[WeightFile]]:
+) -> tuple[Binding, Sequence[WeightFile | Recording]]:
     from logos.job import make_job
 
     made, job = make_job(manager, request, target)
-    return job.binding, _chosen(made.steps(job).extractions, chosen, target)
+    following = made.steps(job)
+    return job.binding, _chosen((*following.extractions, *following.recordings), chosen, target)
 
 
-def _of_program(manager: Manager, request: Request, kind: str | None) -> tuple[Binding, Sequence[WeightFile]]:
+def _of_program(
+    manager: Manager, request: Request, kind: str | None
+) -> tuple[Binding, Sequence[WeightFile | Recording]]:
     from logos.extraction import weight_file
     from logos.job import bind_request, load_graph
 
@@ -127,7 +146,9 @@ def _said(rounded: Mapping[str, str]) -> str:
     return f"{amount(len(named), 'weight')} rounded to Q8_0: {', '.join(named[:_NAMED])}{more}"
 
 
-def _chosen(files: Sequence[WeightFile], path: str | None, target: str) -> Sequence[WeightFile]:
+def _chosen(
+    files: Sequence[WeightFile | Recording], path: str | None, target: str
+) -> Sequence[WeightFile | Recording]:
     from logos.near import suggestion
     from logos.refusal import refuse
     from logos.source import Spot

@@ -61,12 +61,17 @@ def _variable_of(key: str) -> str:
     return METADATA if key == METADATA_TENSOR else key
 
 
-def header(entries: Sequence[tuple[str, str, tuple[int, ...]]], transposed: Sequence[str]) -> bytes:
+def header(
+    entries: Sequence[tuple[str, str, tuple[int, ...]]],
+    transposed: Sequence[str],
+    metadata: Mapping[str, str] = MappingProxyType({}),
+) -> bytes:
     """Length and header for tensors (variable, dtype, shape) that follow in this order, padded to 8 bytes with blanks;
-    `transposed` are variables."""
+    `transposed` are variables, `metadata` what the file says beside."""
     record: dict[str, object] = {}
-    if transposed:
-        record[METADATA] = {TRANSPOSED: ",".join(map(key_of, transposed))}
+    if transposed or metadata:
+        said = {TRANSPOSED: ",".join(map(key_of, transposed))} if transposed else {}
+        record[METADATA] = {**metadata, **said}
     start = 0
     for name, dtype, shape in entries:
         stop = start + nbytes(dtype, shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from string import Template
@@ -33,6 +34,8 @@ def model_text(layout: Layout, written: Sequence[Statement]) -> str:
         loader=body("loader.py"),
         variant=body("variant.py"),
         program=body("program.py").rstrip("\n"),
+        selftest=f"\n\n{body('selftest.py')}" if layout.options.selftest else "",
+        tests=", selftest" if layout.options.selftest else "",
         leaves=_lines("{", _leaf_lines(layout), "}"),
         names=_dictionary((quoted(name), quoted(python)) for name, python in names.items() if name != python),
         fills=_lines("{", _fill_lines(layout), "}"),
@@ -51,10 +54,27 @@ def model_text(layout: Layout, written: Sequence[Statement]) -> str:
     return made
 
 
-def compile_text() -> str:
-    """compile.py: the same for every program, since it asks model.py."""
+DEVICES = {"host": "carried.py", "region": "region.py"}
+"""By the option `state`, the file below `emitted/` whose Device makes the SDK's calls."""
+
+_SDK_IMPORT = re.compile(f"{TEMPLATE_MARK}\n((?:import|from) sambaflow.*)\n+")
+
+
+def compile_text(state: str) -> str:
+    """compile.py: the same for every program, since it asks model.py; `state` is the option."""
     script = text("compile_script.py").split("\n", 1)[1]
-    return "\n".join((VENDOR_HEADER, LICENCE, script))
+    imports = dict.fromkeys((*_SDK_IMPORT.findall(text(DEVICES[state])), *_SDK_IMPORT.findall(script)))
+    marked = "\n\n".join(f"{TEMPLATE_MARK}\n{line}" for line in imports)
+    own, commands, rest = _SDK_IMPORT.sub("", script).partition("COMMANDS = ")
+    own = own.replace("from carried import Device\n", "").rstrip("\n")
+    line, rest = rest.split("\n", 1)
+    made = f"{own}\n\n{marked}\n\n{commands}{line}\n{_spaced(body(DEVICES[state]))}{rest}"
+    return "\n".join((VENDOR_HEADER, LICENCE, made))
+
+
+def _spaced(definitions: str) -> str:
+    """Two blank lines before what begins with a class or function, none before a constant."""
+    return f"\n\n{definitions}" if definitions.startswith(("class ", "def ")) else definitions
 
 
 def _counts(layout: Layout) -> str:

@@ -11,11 +11,13 @@ from logos_sambaflow.target import NAME
 
 @dataclass(frozen=True, slots=True)
 class TorchArtifact:
-    """The texts of an artifact: the module, the script that compiles it with SambaFlow, and the manifest."""
+    """The texts of an artifact: the module, the script that compiles it with SambaFlow, the manifest, and the page that
+    says what to do with them."""
 
     model_py: str
     compile_py: str
     manifest_json: str
+    readme_md: str
 
 
 def emit_torch_module(source: str, *, family: str | None = None, dtype: str = "float32") -> TorchArtifact:
@@ -28,4 +30,4 @@ def emit_torch_module(source: str, *, family: str | None = None, dtype: str = "f
     request = Request(Path("program.lg"), family=family, options={"dtype": dtype}, source=Source("program.lg", source))
     target, job = make_job(make_manager(), request, NAME)
     texts = {artifact.path: artifact.text for artifact in target.emit(job)}
-    return TorchArtifact(texts["model.py"], texts["compile.py"], texts["manifest.json"])
+    return TorchArtifact(texts["model.py"], texts["compile.py"], texts["manifest.json"], texts["README.md"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from logos import Source
+
 
 @dataclass(frozen=True)
 class Options:
@@ -15,9 +17,15 @@ class Options:
     outputs    variables that forward returns, in this order; default: the program's output and, when that is an
                argmax, its operand
     operators  `listed` keeps to operators that the vendor documents or uses; `plain` spells readable torch
+    state      `host`: states pass through the host at every step; `region`: they stay on the device
+    selftest   steps of the reference machine to record for `--selftest` and the command `test`; 0: none
+    support    the support.toml that the probes wrote: what they found of spellings and operators
     """
 
     dtype: Literal["float32", "bfloat16"] = "float32"
     weights: Literal["safetensors", "none"] = "safetensors"
     outputs: tuple[str, ...] = ()
     operators: Literal["listed", "plain"] = "listed"
+    state: Literal["host", "region"] = "host"
+    selftest: int = 0
+    support: Source | None = None

@@ -5,12 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from logos import API, Artifact, Inputs, Job, Refusal, Role, Spot, Steps, Value, WeightEntry, WeightFile, suggestion
+from logos import (
+    API,
+    Artifact,
+    Inputs,
+    Job,
+    Node,
+    Recording,
+    Refusal,
+    Refused,
+    Role,
+    Spot,
+    Steps,
+    Value,
+    WeightEntry,
+    WeightFile,
+    suggestion,
+)
 from logos_sambaflow.emit import compile_text, model_text
 from logos_sambaflow.forward import statements
 from logos_sambaflow.layout import PARAMETERS, Layout
 from logos_sambaflow.manifest import manifest_text
 from logos_sambaflow.options import Options
+from logos_sambaflow.readme import readme_text
 from logos_sambaflow.spelling import SPELLS
 
 if TYPE_CHECKING:
@@ -19,6 +36,7 @@ if TYPE_CHECKING:
 
 NAME = "rdu-sambaflow"
 WEIGHTS = "weights.safetensors"
+SELFTEST = "selftest.safetensors"
 _INT32_ROWS = 2**31
 
 
@@ -34,29 +52,39 @@ class SambaflowTarget:
     reads_versions = True
 
     def refusals(self, job: Job) -> Iterable[Refusal]:
-        """Outputs that forward cannot return (`unknown-output`, `output-is-leaf`, `output-twice`), and row numbers
-        beyond 32 bits (`too-many-rows`)."""
+        """Outputs that forward cannot return (`unknown-output`, `output-is-leaf`, `output-twice`), a number of steps
+        below 0 (`selftest-steps`), row numbers beyond 32 bits (`too-many-rows`); a support.toml that is not sound, and
+        ops of which the probes left no spelling (`unsupported-op`)."""
         yield from _output_refusals(job)
+        if job.options.selftest < 0:
+            what = f"selftest is {job.options.selftest}; it is a number of steps"
+            yield Refusal("selftest-steps", what, Spot("-D selftest"), "give the steps to record, or 0 for none")
         yield from _row_refusals(job)
+        yield from _support_refusals(job)
 
     def emit(self, job: Job) -> Sequence[Artifact]:
-        """model.py, compile.py and manifest.json."""
+        """model.py, compile.py, manifest.json and README.md."""
         layout = Layout(job)
         written = statements(layout)
         stored = {entry.variable for file in self.steps(job).extractions for entry in file.entries}
         return (
             Artifact("model.py", model_text(layout, written)),
-            Artifact("compile.py", compile_text()),
+            Artifact("compile.py", compile_text(layout.options.state)),
             Artifact("manifest.json", manifest_text(layout, written, stored)),
+            Artifact("README.md", readme_text(layout, written, bool(stored))),
         )
 
     def steps(self, job: Job) -> Steps:
-        """weights.safetensors, where there are values to write and the options ask for it."""
+        """weights.safetensors, where there are values to write and the options ask for it; the recording that
+        `selftest` asks for."""
         layout = Layout(job)
         entries = tuple(_entry(layout, leaf.value) for leaf in layout.leaves(*PARAMETERS) if _supplied(job, leaf.name))
-        if layout.options.weights == "none" or not entries:
-            return Steps()
-        return Steps((WeightFile(WEIGHTS, entries),))
+        written = entries and layout.options.weights != "none"
+        steps = layout.options.selftest
+        return Steps(
+            (WeightFile(WEIGHTS, entries),) if written else (),
+            recordings=(Recording(SELFTEST, steps, layout.outputs),) if steps else (),
+        )
 
     def outputs(self, job: Job) -> tuple[str, ...]:
         """What forward returns before the states."""
@@ -65,6 +93,13 @@ class SambaflowTarget:
     def dtypes(self, job: Job) -> tuple[str, ...]:
         """bfloat16 for a module that stores it; one of float32 shows its arithmetic in float64 too."""
         return ("bfloat16",) if Layout(job).options.dtype == "bfloat16" else ("float64", "float32")
+
+    def probes(self, options: Options) -> Sequence[Artifact]:
+        """run_probes.py and a folder for each spelling and each torch operator in each dtype; the same whatever the
+        options, since support.toml is to serve every build."""
+        from logos_sambaflow.probing import probe_artifacts
+
+        return probe_artifacts()
 
     def run(self, job: Job, inputs: Inputs) -> Mapping[str, NDArray[np.generic]]:
         """Runs model.py in a Python of its own. Refused: `torch-missing`, `module-failed`."""
@@ -107,6 +142,24 @@ def _output_refusals(job: Job) -> Iterable[Refusal]:
             yield Refusal("output-is-leaf", what, where, next_)
         elif name in job.options.outputs[:place]:
             yield Refusal("output-twice", f"{name} stands twice among the outputs", where, "name it once")
+
+
+def _support_refusals(job: Job) -> Iterable[Refusal]:
+    """One refusal for each op that no spelling is left for, with every place that uses it."""
+    layout = Layout(job)
+    try:
+        choices = layout.choices
+    except Refused as refused:
+        yield from refused.refusals
+        return
+    lost: dict[tuple[str, ...], list[Node]] = {}
+    for node in job.graph.nodes:
+        if choices[node.index].helper is None:
+            lost.setdefault(choices[node.index].objections, []).append(node)
+    for objections, (first, *more) in lost.items():
+        what = f"{NAME} has no spelling of {first.op.name} that the probes leave: {'; '.join(objections)}"
+        next_ = "build for a dtype that was verified, write the program without this op, or probe a newer SambaFlow"
+        yield Refusal("unsupported-op", what, first.span, next_, tuple(node.span for node in more))
 
 
 def _row_refusals(job: Job) -> Iterable[Refusal]:

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""The compile and run script: SambaFlow's published calls in their published order, on the module beside it."""
+"""The compile and run script on the module beside it; Device says by which calls of the SDK."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+import model
+from carried import Device
 from model import (
     DTYPE,
     HELD,
@@ -28,56 +30,79 @@ from model import (
 )
 
 # SambaFlow API unverified
-import sambaflow.samba.utils
-
-# SambaFlow API unverified
 from sambaflow import samba
 
 # SambaFlow API unverified
 from sambaflow.samba.utils.argparser import parse_app_args
 
+COMMANDS = ("compile", "run", "test")
+
 
 def main(argv):
     # SambaFlow API unverified
     args = parse_app_args(argv=argv, common_parser_fn=add_common_arguments, run_parser_fn=add_run_arguments)
-    settings = given_settings(PROGRAM, getattr(args, "set", []))
-    held = {name: value for name, value in settings.items() if PROGRAM.leaves[name].role in HELD}
-    # Weights come first: what is loaded when the graph is traced is synced to the device.
-    model = LogosModule().load_weights(args.weights, DTYPE, held)
-    # SambaFlow API unverified
-    samba.from_torch_model_(model)
-    # SambaFlow API unverified
-    inputs = tuple(samba.from_torch_tensor(tensor, name=name) for name, tensor in named(dummy_values()))
-    if args.command == "compile":
-        # SambaFlow API unverified
-        samba.session.compile(model, inputs)
-        pef = os.path.join("out", args.pef_name, args.pef_name + ".pef")
-        print(json.dumps({"pef": pef, "output": OUTPUT}))
-    elif args.command == "run":
-        # SambaFlow API unverified
-        traced = sambaflow.samba.utils.trace_graph(model, inputs, pef=args.pef)
-        tokens, fed = run_values(args, settings)
-        states = first_states(PROGRAM, settings, DTYPE)
-        for step in range(max(len(tokens), 1)):
-            values = [*step_inputs(PROGRAM, model, fed, states, tokens, step, DTYPE), *states]
-            # SambaFlow API unverified
-            given = tuple(samba.from_torch_tensor(tensor, name=name) for name, tensor in named(values))
-            # SambaFlow API unverified
-            results = samba.session.run(input_tensors=given, output_tensors=traced, section_types=["fwd"])
-            # SambaFlow API unverified
-            results = [samba.to_torch(result) for result in results]
-            check_returned(PROGRAM.checked, dict(zip(OUTPUTS, results)))
-            states = results[len(OUTPUTS) :]
-        shown = OUTPUT if OUTPUT in OUTPUTS else OUTPUTS[0]
-        print(json.dumps({"output": shown, "shape": list(results[OUTPUTS.index(shown)].shape)}))
-    else:
-        print("the commands of this script are compile and run, not " + args.command, file=sys.stderr)
+    if args.command not in COMMANDS:
+        print("the commands of this script are " + ", ".join(COMMANDS) + ", not " + args.command, file=sys.stderr)
         return 2
+    settings = given_settings(PROGRAM, getattr(args, "set", None) or [])
+    recorded = recording(args.command)
+    held = {name: value for name, value in settings.items() if PROGRAM.leaves[name].role in HELD}
+    held.update(recorded.weights() if recorded else {})
+    # Weights come first: what is loaded when the graph is traced is synced to the device.
+    module = LogosModule().load_weights(args.weights, DTYPE, held)
+    # SambaFlow API unverified
+    samba.from_torch_model_(module)
+    device = Device(module, dummy_arguments())
+    if args.command == "compile":
+        print(json.dumps({"pef": device.compile(args), "output": OUTPUT}))
+        return 0
+    return run(args, module, device, settings) if args.command == "run" else test(args, module, device, recorded)
+
+
+def run(args, module, device, settings):
+    tokens, fed = run_values(args, settings)
+    device.open(args, first_states(PROGRAM, settings, DTYPE))
+    for step in range(max(len(tokens), 1)):
+        values = step_values(module, device, fed, tokens, step)
+        results = device.step(values)
+        check_returned(PROGRAM.checked, dict(zip(OUTPUTS, results)))
+    shown = OUTPUT if OUTPUT in OUTPUTS else OUTPUTS[0]
+    print(json.dumps({"output": shown, "shape": list(results[OUTPUTS.index(shown)].shape)}))
     return 0
+
+
+def test(args, module, device, recorded):
+    """Holds what the device returns at every recorded step to the reference machine's; 4 where a variable lies beyond
+    its bound."""
+    fed, tokens = recorded.inputs(), recorded.tokens()
+    if tokens:
+        check_fed()
+    device.open(args, recorded.first_states(DTYPE))
+    states = PROGRAM.of_role("state")
+    report = model.Report(recorded, args.bound, [*OUTPUTS, *states])
+    for step in range(recorded.steps):
+        values = step_values(module, device, fed, tokens, step)
+        found = dict(zip(OUTPUTS, device.step(values)))
+        found.update(zip(states, device.states()))
+        report.add(step, found)
+    return report.tell()
+
+
+def recording(command):
+    """The recording, for the weights that it may hold: compile goes on without one, run takes none."""
+    if not hasattr(model, "Recorded"):
+        if command == "test":
+            raise ArtifactError("this artifact has no recording to test against; build it with -D selftest=N")
+        return None
+    there = os.path.isfile(os.path.join(HERE, model.SELFTEST))
+    return model.Recorded(PROGRAM) if command == "test" or (command == "compile" and there) else None
 
 
 def add_common_arguments(parser):
     parser.add_argument("--weights", default=HERE, help="folder of weight files")
+    dtype = str(DTYPE).split(".")[-1]
+    bound = "test: the dtype whose bound holds; bfloat16 for a PEF whose precision preset computes in it [%(default)s]"
+    parser.add_argument("--bound", choices=["float32", "bfloat16"], default=dtype, help=bound)
 
 
 def add_run_arguments(parser):
@@ -86,26 +111,32 @@ def add_run_arguments(parser):
     parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help=value)
 
 
-def dummy_values():
-    """A tensor for every argument of forward, in its order: inputs of zeros, states as they begin."""
-    return [initial(name, PROGRAM.leaves[name], PROGRAM.fills.get(name, {}), DTYPE) for name in arguments()]
-
-
-def arguments():
-    return PROGRAM.of_role("input") + PROGRAM.of_role("state")
-
-
-def named(values):
-    """The arguments of forward with the names that are burned into the PEF."""
-    return [(PROGRAM.python_name(name), value) for name, value in zip(arguments(), values)]
+def dummy_arguments():
+    """A tensor for every argument of forward, in its order, with the name that is burned into the PEF: inputs of zeros,
+    states as they begin."""
+    names = PROGRAM.of_role("input") + PROGRAM.of_role("state")
+    values = [initial(name, PROGRAM.leaves[name], PROGRAM.fills.get(name, {}), DTYPE) for name in names]
+    return [(PROGRAM.python_name(name), value) for name, value in zip(names, values)]
 
 
 def run_values(args, settings):
     """The token ids and every input's value."""
     tokens = parsed_tokens(PROGRAM, args.tokens, settings)
-    if tokens and PROGRAM.leaves["tok"].role != "input":
-        raise ArtifactError("tok is a " + PROGRAM.leaves["tok"].role + " of the module, which is not fed on the device")
+    if tokens:
+        check_fed()
     return tokens, input_values(PROGRAM, found_values(PROGRAM, args.weights, settings, tokens), settings, tokens)
+
+
+def check_fed():
+    role = PROGRAM.leaves["tok"].role
+    if role != "input":
+        raise ArtifactError("tok is a " + role + " of the module, which is not fed on the device")
+
+
+def step_values(module, device, fed, tokens, step):
+    """The inputs of a step, its row numbers checked. States are asked for where one of them is a row number."""
+    rows = [name for name, _, _ in PROGRAM.checks if PROGRAM.leaves[name].role == "state"]
+    return step_inputs(PROGRAM, module, fed, device.states() if rows else (), tokens, step, DTYPE)
 
 
 if __name__ == "__main__":

@@ -96,8 +96,14 @@ def int32_column(values: Iterable[int]) -> nn.Parameter:
 
 
 def safetensors_entries(path: str) -> dict[str, Stored]:
-    """The tensors of a safetensors file, by variable, from its header alone. A variable named as the header's own key
-    lies under one with a point, which no variable's name holds."""
+    """The tensors of a safetensors file, by variable. A variable named as the header's own key lies under one with a
+    point, which no variable's name holds."""
+    found, _ = safetensors_file(path)
+    return {"__metadata__" if key == "__metadata__.value" else key: stored for key, stored in found.items()}
+
+
+def safetensors_file(path: str) -> tuple[dict[str, Stored], dict[str, str]]:
+    """The tensors of a safetensors file, by key, and its metadata, from its header alone."""
     size = os.path.getsize(path)
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
@@ -106,11 +112,12 @@ def safetensors_entries(path: str) -> dict[str, Stored]:
         text = file.read(length)
     try:
         header = json.loads(text.decode("utf-8"))
-        transposed = header.pop("__metadata__", {}).get("logos.transposed", "").split(",")
+        metadata = header.pop("__metadata__", {})
+        transposed = metadata.get("logos.transposed", "").split(",")
         found = {key: stored_entry(path, size, 8 + length, key, header[key], transposed) for key in header}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise ArtifactError(f"{path}: not a sound safetensors file ({error})") from None
-    return {"__metadata__" if key == "__metadata__.value" else key: stored for key, stored in found.items()}
+    return found, metadata
 
 
 def stored_entry(path: str, size: int, base: int, key: str, entry: Any, transposed: list[str]) -> Stored:

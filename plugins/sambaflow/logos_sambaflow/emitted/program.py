@@ -6,7 +6,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,11 +55,16 @@ class Program(NamedTuple):
         return self.names.get(name, name)
 
 
-def main(program: Program, argv: Sequence[str]) -> int:
-    """Runs the module as a program; 0, 1 with one message on standard error, or 130 where it was interrupted."""
-    arguments = parsed_arguments(program, argv)
+def main(program: Program, argv: Sequence[str], tests: Callable[..., int] | None = None) -> int:
+    """Runs the module as a program; 0, 1 with one message on standard error, or 130 where it was interrupted. `tests`
+    carries out `--selftest` and gives the exit code."""
+    arguments = parsed_arguments(program, argv, tests is not None)
+    code = 0
     try:
-        run(program, arguments)
+        if tests is not None and arguments.selftest:
+            code = tests(program, arguments)
+        else:
+            run(program, arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
@@ -75,7 +80,7 @@ def main(program: Program, argv: Sequence[str]) -> int:
         print(f"this machine's memory does not suffice: {error}" if memory else error, file=sys.stderr)
         leave_output()
         return 1
-    return 0
+    return code
 
 
 def leave_output() -> None:
@@ -86,7 +91,7 @@ def leave_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def parsed_arguments(program: Program, argv: Sequence[str]) -> argparse.Namespace:
+def parsed_arguments(program: Program, argv: Sequence[str], tested: bool = False) -> argparse.Namespace:
     what = "Runs one step of the program, or one for each token, and prints variables of the last step."
     parser = argparse.ArgumentParser(description=what)
     folder = os.path.dirname(program.path)
@@ -100,6 +105,9 @@ def parsed_arguments(program: Program, argv: Sequence[str]) -> argparse.Namespac
     parser.add_argument("--no-checks", action="store_true", help="go on where a check within a step would end it")
     parser.add_argument("--npy", metavar="DIR", help="write each --get variable over all steps as NAME.npy")
     parser.add_argument("--out", metavar="FILE", help="write the last step's output as raw little-endian values")
+    if tested:
+        what = "run the recorded steps instead, and hold every variable to its bound; 4 where one lies beyond"
+        parser.add_argument("--selftest", action="store_true", help=what)
     return parser.parse_args(argv)
 
 

@@ -35,7 +35,8 @@ class Traced:
     def run(self, values: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """The outputs for values of the inputs."""
         with torch.no_grad():
-            return list(_Device(self).run(*(_rounded(value, self.exact) for value in values)))
+            self.last = list(_Device(self).run(*(_rounded(value, self.exact) for value in values)))
+        return self.last
 
 
 class _Device(torch.fx.Interpreter):

@@ -1,0 +1,56 @@
+"""README.md of an artifact: what to do with it on the machine that has the SDK, in order, and what to send back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from shlex import quote
+from string import Template
+
+from logos import Role
+from logos_sambaflow.emit import PROVENANCE, TEMPLATE_MARK
+from logos_sambaflow.forward import Statement
+from logos_sambaflow.layout import Layout
+from logos_sambaflow.parts import text
+from logos_sambaflow.spelling import support
+
+_FLAG = re.compile(r"\[(\w+)\] ?")
+
+
+def readme_text(layout: Layout, written: Iterable[Statement], weights: bool) -> str:
+    """README.md; `weights`: the artifact holds weights.safetensors."""
+    options = layout.options
+    recorded = options.selftest > 0
+    flags = {"weights": weights, "bare": not weights, "selftest": recorded, "untested": not recorded}
+    flags |= {"host": options.state == "host", "region": options.state == "region"}
+    operators = dict.fromkeys(name for statement in written for name in statement.operators)
+    unknown = [f"`{name}`" for name in operators if support(name) == "unknown"]
+    return Template(_kept(text("README.md.in"), flags)).substitute(
+        program=_literal(layout.file),
+        provenance=PROVENANCE,
+        mark=TEMPLATE_MARK.lstrip("# "),
+        dtype=options.dtype,
+        steps="one step" if options.selftest == 1 else f"{options.selftest} steps",
+        last=5 if recorded else 4,
+        unknown=", ".join(unknown) or "none",
+        inputs=_inputs(layout),
+    )
+
+
+def _kept(template: str, flags: dict[str, bool]) -> str:
+    """The lines whose flag is set, `[flag] ` taken off, and those without one."""
+    lines = ((line, _FLAG.match(line)) for line in template.splitlines(keepends=True))
+    return "".join(line[found.end() :] if found else line for line, found in lines if not found or flags[found[1]])
+
+
+def _inputs(layout: Layout) -> str:
+    """The arguments that give every input a value."""
+    names = [leaf.name for leaf in layout.leaves(Role.INPUT)]
+    if "tok" not in names:
+        return "".join(f" --set {quote(name)}=1" for name in names)
+    return " --tokens 1,2,3" + "".join(f" --set {quote(name)}=1" for name in names if name not in ("tok", "pos"))
+
+
+def _literal(name: str) -> str:
+    """A file's name as Markdown's code: what would end the code is left out."""
+    return f"`{name.replace('`', '')}`"
