@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
 from pathlib import Path, PurePosixPath
 
 from logos.atomic import write_if_changed
 from logos.hookspecs import Artifact, Job, Steps, Target
 from logos.refusal import Refused, refuse
-from logos.source import Spot, printable
+from logos.source import Source, Spot, printable
 
 _TELL = "this is a fault of the plugin that brings the target: tell its authors; `logos plugins` names it"
 
@@ -58,7 +59,9 @@ def write_artifacts(artifacts: Iterable[Artifact], folder: Path) -> Iterator[tup
 
 
 def job_files(job: Job) -> Iterator[Path]:
-    """The checkpoint's files and the weight folder's files that the job reads."""
+    """The checkpoint's files, the weight folder's files and the files of options that the job reads."""
     if job.binding.checkpoint is not None:
         yield from job.binding.checkpoint.files
     yield from dict.fromkeys(bound.file for bound in job.binding.leaves if bound.file is not None)
+    given = (getattr(job.options, field.name) for field in fields(job.options))
+    yield from (Path(value.name) for value in given if isinstance(value, Source))

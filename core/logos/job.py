@@ -6,7 +6,7 @@ import dataclasses
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from logos.hookspecs import Job, Target
 from logos.manager import Manager
 from logos.near import suggestion
 from logos.refusal import Refusal, Refused, refuse
-from logos.source import Place, Source, Spot, read_source
+from logos.source import Place, Source, Spot, read_source, source_from_bytes
 from logos.weights.binding import Binding, bind
 from logos.weights.checkpoint import Checkpoint
 
@@ -28,6 +28,10 @@ def _option_place(key: str) -> Place:
     return Spot(f"-D {key}")
 
 
+def _option_folder(key: str) -> Path:
+    return Path()
+
+
 def _override_place(name: str) -> Place:
     return Spot(f"weights.{name}")
 
@@ -35,8 +39,8 @@ def _override_place(name: str) -> Place:
 @dataclass(frozen=True)
 class Request:
     """What was asked for. Paths are as given; `options` are from logos.toml or, as text, from `-D`; the places say
-    where an option and a `[weights]` key were written; `hold` is the fusion steps that are not to act. `name` is what
-    messages and artifacts call the program."""
+    where an option and a `[weights]` key were written, `option_folder` what a file that an option names is relative to;
+    `hold` is the fusion steps that are not to act. `name` is what messages and artifacts call the program."""
 
     program: Path
     checkpoint: Path | None = None
@@ -45,6 +49,7 @@ class Request:
     overrides: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, object] = field(default_factory=dict)
     option_place: Callable[[str], Place] = _option_place
+    option_folder: Callable[[str], Path] = _option_folder
     override_place: Callable[[str], Place] = _override_place
     name: str | None = None
     source: Source | None = None
@@ -99,7 +104,7 @@ def make_job(
     refusals: list[Refusal] = list(unspelled(manager, graph, target))
     options: Any = None
     try:
-        options = target_options(target, request.options, request.option_place)
+        options = target_options(target, with_files(target, request).options, request.option_place)
     except Refused as refused:
         refusals += refused.refusals
     try:
@@ -131,10 +136,27 @@ def unspelled(manager: Manager, graph: Graph, target: Target) -> Iterable[Refusa
         yield Refusal("op-not-spelled", what, found[0], next_, tuple(found[1:]))
 
 
+def with_files(target: Target, request: Request) -> Request:
+    """The request with the files that its options name as paths from here."""
+    kinds = typing.get_type_hints(target.options)
+    options = {
+        key: request.option_folder(key) / value
+        if isinstance(value, str) and value != "none" and _names_file(kinds.get(key))
+        else value
+        for key, value in request.options.items()
+    }
+    return replace(request, options=options)
+
+
+def _names_file(kind: Any) -> bool:
+    return Source in (kind, *typing.get_args(kind))
+
+
 def target_options(target: Target, given: Mapping[str, object], place: Callable[[str], Place]) -> Any:
     """An instance of the target's options. Text (from `-D`) is read as the field's type: bool, int, float, str, one of
-    a Literal, or a tuple of those (comma-separated). Refused: an unknown key (`unknown-option`, with the nearest), a
-    value of another type (`option-type`)."""
+    a Literal, or a tuple of those (comma-separated). A file (`Source`) is read. Refused: an unknown key
+    (`unknown-option`, with the nearest), a value of another type (`option-type`), a file that cannot be read
+    (`unreadable-file`, `not-utf-8`)."""
     kinds = typing.get_type_hints(target.options)
     names = [one.name for one in dataclasses.fields(target.options)]
     refusals, values = [], {}
@@ -145,6 +167,11 @@ def target_options(target: Target, given: Mapping[str, object], place: Callable[
             continue
         try:
             values[key] = _convert(value, kinds[key])
+        except OSError as error:
+            what = f"cannot read {value}, which option {key} of target {target.name} names: {error.strerror or error}"
+            refusals.append(Refusal("unreadable-file", what, place(key), "name a file that exists and may be read"))
+        except Refused as refused:
+            refusals += [replace(one, next="save the file as UTF-8") for one in refused.refusals]
         except ValueError as error:
             what = f"option {key} of target {target.name} is {value!r}; {error}"
             refusals.append(Refusal("option-type", what, place(key), "write a value of that kind"))
@@ -166,6 +193,8 @@ def _convert(value: object, kind: Any) -> object:
     if origin in (typing.Union, types.UnionType):
         inner = [argument for argument in arguments if argument is not type(None)]
         return None if value is None or value == "none" else _convert(value, inner[0])
+    if kind is Source and isinstance(value, (str, Path)):
+        return source_from_bytes(str(value), Path(value).read_bytes())
     if origin is tuple:
         return _convert_tuple(value, arguments[0])
     if kind is bool and isinstance(value, str) and value in _WORDS:
@@ -182,7 +211,7 @@ def _convert(value: object, kind: Any) -> object:
     raise ValueError(f"{_KINDS.get(kind, kind)} is due")
 
 
-_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text", Source: "the path of a file"}
 
 
 def _convert_tuple(value: object, kind: Any) -> tuple[object, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import os
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePath
@@ -15,13 +14,8 @@ from logos.author import Author
 from logos.near import nearest
 from logos.project import FILE_NAME, Project, Workspace, nearest_place
 from logos.refusal import Refusal, Refused, refuse
-from logos.source import Place, Source, Span, Spot, source_from_bytes
-from logos.toml_places import KeyPath, KeyPlace, key_places
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from logos.source import Spot, source_from_bytes
+from logos.toml_places import KeyPath, KeyPlace, Toml, read_toml
 
 _TOP = ("workspace", "project", "weights", "target")
 _WORKSPACE = ("members",)
@@ -47,8 +41,8 @@ def read_workspace(file: Path) -> Workspace:
     return Workspace(file, tuple(projects), (file, *reader.candidates), tuple(reader.listed))
 
 
-def read_toml(file: Path) -> tuple[dict[str, Any], Source]:
-    """A TOML file's values and its text. Refused: `unreadable-file`, `not-utf-8`, `bad-toml` with its line."""
+def _read_file(file: Path) -> Toml:
+    """A project file. Refused: `unreadable-file`, `not-utf-8`, `bad-toml` with its line."""
     name = os.fspath(file)
     try:
         data = file.read_bytes()
@@ -63,27 +57,12 @@ def read_toml(file: Path) -> tuple[dict[str, Any], Source]:
         source = source_from_bytes(name, data)
     except Refused as refused:
         raise Refused(replace(one, next="save the file as UTF-8") for one in refused.refusals) from None
-    try:
-        return tomllib.loads(source.text), source
-    except (ValueError, RecursionError) as error:
-        raise refuse("bad-toml", *_syntax(source, error), "correct the line; toml.io describes the format") from None
+    return read_toml(source)
 
 
 def _position(refusal: Refusal) -> tuple[int, int]:
     place = refusal.where
     return (place.span.line, place.span.column) if isinstance(place, KeyPlace) else (0, 0)
-
-
-def _syntax(source: Source, error: Exception) -> tuple[str, Place]:
-    if isinstance(error, RecursionError):
-        return "arrays or tables are nested too deep", Spot(source.name)
-    text = str(error)
-    found = re.search(r" \(at line (\d+), column (\d+)\)$", text)
-    if found is None:
-        return f"not TOML: {text.removesuffix(' (at end of document)')}", Spot(source.name)
-    line = min(int(found[1]), len(source.lines))
-    column = min(int(found[2]), len(source.lines[line - 1]) + 1)
-    return f"not TOML: {text[: found.start()]}", Span(source, line, column, 1)
 
 
 _TYPES = {bool: "a boolean", int: "an integer", float: "a number", str: "a string", list: "an array", dict: "a table"}
@@ -97,15 +76,15 @@ class _Reader:
         self.member = member
         self.refusals: list[Refusal] = []
         self.values: dict[str, Any] = {}
-        self.places: dict[KeyPath, KeyPlace] = {}
+        self.places: Mapping[KeyPath, KeyPlace] = {}
         self.candidates: dict[Path, None] = {}
         self.listed: dict[Path, None] = {}
         try:
-            self.values, source = read_toml(file)
+            read = _read_file(file)
         except Refused as refused:
             self.refusals += refused.refusals
             return
-        self.places = key_places(source)
+        self.values, self.places = read.values, read.places
         self._known(self.values, _TOP, ())
 
     def projects(self) -> list[Project]:

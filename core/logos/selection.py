@@ -184,6 +184,7 @@ def _order(project: Project, target: str, flags: Flags, base: Path, alone: bool)
         overrides=project.weights,
         options=options,
         option_place=option_place,
+        option_folder=lambda key: Path() if key in flags.defines else project.file.parent,
         override_place=lambda name: project.place("weights", name),
         hold=flags.hold,
     )

@@ -1,13 +1,22 @@
-"""Where each key of a TOML file stands; tomllib reads the values and keeps no places."""
+"""TOML with the place of each key: tomllib reads the values and keeps no places."""
 
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
-from logos.source import Source, Span
+from logos.refusal import refuse
+from logos.source import Place, Source, Span, Spot
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 KeyPath = tuple[str, ...]
 
@@ -43,6 +52,45 @@ class KeyPlace:
 
     def excerpt(self) -> tuple[str, ...]:
         return self.span.excerpt()
+
+
+@dataclass(frozen=True)
+class Toml:
+    """A TOML text's values, and where its keys stand."""
+
+    source: Source
+    values: dict[str, Any]
+
+    @cached_property
+    def places(self) -> Mapping[KeyPath, KeyPlace]:
+        return key_places(self.source)
+
+    def place(self, *path: str) -> Place:
+        """Where a key stands, or the nearest table above it."""
+        for length in range(len(path), 0, -1):
+            if path[:length] in self.places:
+                return self.places[path[:length]]
+        return Spot(self.source.name)
+
+
+def read_toml(source: Source) -> Toml:
+    """The values of a TOML text. Refused: `bad-toml`, with its line."""
+    try:
+        return Toml(source, tomllib.loads(source.text))
+    except (ValueError, RecursionError) as error:
+        raise refuse("bad-toml", *_syntax(source, error), "correct the line; toml.io describes the format") from None
+
+
+def _syntax(source: Source, error: Exception) -> tuple[str, Place]:
+    if isinstance(error, RecursionError):
+        return "arrays or tables are nested too deep", Spot(source.name)
+    text = str(error)
+    found = re.search(r" \(at line (\d+), column (\d+)\)$", text)
+    if found is None:
+        return f"not TOML: {text.removesuffix(' (at end of document)')}", Spot(source.name)
+    line = min(int(found[1]), len(source.lines))
+    column = min(int(found[2]), len(source.lines[line - 1]) + 1)
+    return f"not TOML: {text[: found.start()]}", Span(source, line, column, 1)
 
 
 def dotted(path: KeyPath) -> str:

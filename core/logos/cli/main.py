@@ -15,8 +15,8 @@ from logos.cli.events import event_line
 from logos.refusal import Refused, refuse
 
 COMMANDS = (
-    "new", "build", "check", "explain", "author", "run", "generate", "verify", "conformance", "inspect", "emit",
-    "extract", "deps", "clean", "ops", "targets", "plugins",
+    "new", "build", "check", "explain", "author", "run", "generate", "verify", "conformance", "probe", "inspect",
+    "emit", "extract", "deps", "clean", "ops", "targets", "plugins",
 )  # fmt: skip
 """The subcommands, in the order that `--help` lists them; each is a file of this folder with a `command`."""
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from logos import Node, Operand, Value
 from logos_sambaflow.layout import PARAMETERS, Layout
 from logos_sambaflow.parts import Part, helpers
-from logos_sambaflow.spelling import helper_of, operators_of, spelled
+from logos_sambaflow.spelling import operators_of, spelled
 
 WIDTH = 110
 """Statements longer than this are folded at an argument."""
@@ -40,20 +40,25 @@ REAL = "real"
 
 def statements(layout: Layout) -> tuple[Statement, ...]:
     """Every operation of the program as a statement of forward."""
-    pool = helpers(layout.options.operators)
-    return tuple(_Writer(layout, node, pool).statement() for node in layout.graph.nodes)
+    pool, made = helpers(layout.options.operators), []
+    for node in layout.graph.nodes:
+        helper = layout.choices[node.index].helper
+        assert helper is not None  # refused before anything is written
+        made.append(statement(layout, node, pool[helper]))
+    return tuple(made)
+
+
+def statement(layout: Layout, node: Node, helper: Part) -> Statement:
+    """One operation, spelled by this helper."""
+    return _Writer(layout, node, helper).statement()
 
 
 class _Writer:
     """Writes one statement: binds the helper's parameters, by their names, to operands, sizes and constants."""
 
-    def __init__(self, layout: Layout, node: Node, pool: Mapping[str, Part]) -> None:
-        self.layout, self.node = layout, node
-        b = node.operands.get("B")
-        linear = isinstance(b, Value) and layout.kind(b) == "linear"
-        self.helper = pool[helper_of(node.op.name, linear, node.operands.get("P") is not None)]
-        tensors = [node.operands[hole] for hole in node.op.tensors]
-        self.as_int = node.op.exact and not any(isinstance(value, Value) and value.real for value in tensors)
+    def __init__(self, layout: Layout, node: Node, helper: Part) -> None:
+        self.layout, self.node, self.helper = layout, node, helper
+        self.as_int = layout.dtype_of(node) == "int64"
         self.needs: dict[str, range] = {}
         self.casts = False
 

@@ -8,8 +8,11 @@ from functools import cached_property
 from pathlib import PurePath
 
 from logos import Binding, Graph, Job, Leaf, Node, Role, Value
+from logos_sambaflow.choice import Choice, choose
 from logos_sambaflow.names import fresh, python_names, reserved
 from logos_sambaflow.options import Options
+from logos_sambaflow.spelling import helper_of
+from logos_sambaflow.support import NOTHING, Support, read_support
 
 PARAMETERS = (Role.WEIGHT, Role.TABLE, Role.CONSTANT)
 """The roles of leaves that are parameters of the module; the others are arguments of forward."""
@@ -92,6 +95,29 @@ class Layout:
             return "real"
         producer = self.graph.producer(value)
         return "int32" if producer is not None and producer.op.name == "argmax" else "int64"
+
+    def dtype_of(self, node: Node) -> str:
+        """The dtype that an operation computes in: int64 where its tensors are of Int and it is exact on them."""
+        tensors = [node.operands[hole] for hole in node.op.tensors]
+        real = any(isinstance(value, Value) and value.real for value in tensors)
+        return self.options.dtype if real or not node.op.exact else "int64"
+
+    def first_helper(self, node: Node) -> str:
+        """The op's first spelling."""
+        b = node.operands.get("B")
+        linear = isinstance(b, Value) and self.kind(b) == "linear"
+        return helper_of(node.op.name, linear, node.operands.get("P") is not None)
+
+    @cached_property
+    def found(self) -> Support:
+        """What the probes found. Refused: a support.toml that is not sound (`bad-toml`, `bad-support`)."""
+        return NOTHING if self.options.support is None else read_support(self.options.support)
+
+    @cached_property
+    def choices(self) -> Mapping[int, Choice]:
+        """How each operation is spelled, by its index. Plain spellings have no alternatives."""
+        found = self.found if self.options.operators == "listed" else NOTHING
+        return {node.index: choose(self.first_helper(node), self.dtype_of(node), found) for node in self.graph.nodes}
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:

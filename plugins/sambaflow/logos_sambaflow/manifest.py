@@ -8,6 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from logos import Bound, Role, Table, TensorView, Value
+from logos_sambaflow.alternatives import in_dtypes
 from logos_sambaflow.emit import PROVENANCE
 from logos_sambaflow.forward import Statement
 from logos_sambaflow.layout import Layout
@@ -28,14 +29,14 @@ def manifest_text(layout: Layout, written: Iterable[Statement], stored: Collecti
         "schema": SCHEMA,
         "version": VERSION,
         "provenance": PROVENANCE,
-        "generator": f"logos-build {_version()}",
+        "generator": generator(),
         "program": f"logos_{graph.source.fnv1a()}",
         "inputs": [leaf.name for leaf in layout.leaves(Role.INPUT)],
         "states": [leaf.name for leaf in layout.leaves(Role.STATE)],
         "output": graph.output.name,
         "outputs": list(layout.outputs),
         "tensors": [*_leaves(layout, stored), *_computed(layout)],
-        "ops": [_op(statement) for statement in written],
+        "ops": [_op(layout, statement) for statement in written],
     }
     return _json(record)
 
@@ -52,11 +53,12 @@ def _json(record: dict[str, Any]) -> str:
     return "{\n" + ",\n".join(fields) + "\n}\n"
 
 
-def _version() -> str:
+def generator() -> str:
+    """LOGOS with its version: who wrote the file."""
     try:
-        return version("logos-build")
+        return f"logos-build {version('logos-build')}"
     except PackageNotFoundError:
-        return "from source"
+        return "logos-build from source"
 
 
 def _leaves(layout: Layout, stored: Collection[str]) -> Iterable[dict[str, Any]]:
@@ -99,9 +101,9 @@ def _tensor(layout: Layout, value: Value, role: str) -> dict[str, Any]:
     }
 
 
-def _op(statement: Statement) -> dict[str, Any]:
+def _op(layout: Layout, statement: Statement) -> dict[str, Any]:
     node = statement.node
-    return {
+    record = {
         "index": node.index,
         "line": node.line,
         "out": node.results[0].name,
@@ -109,5 +111,18 @@ def _op(statement: Statement) -> dict[str, Any]:
         "inputs": [value.name for value in node.inputs],
         "writes": [value.name for value in node.writes.values()],
         "torch": statement.torch,
-        "operators": [{"name": name, "support": support(name)} for name in statement.operators],
+        "operators": _operators(layout, statement),
     }
+    found = layout.found.spellings.get((statement.helper.name, layout.dtype_of(node)))
+    return record if found is None else record | {"spelling": {"name": statement.helper.name, **found.record()}}
+
+
+def _operators(layout: Layout, statement: Statement) -> list[dict[str, Any]]:
+    """Each operator with what the probes found of it in the dtypes in which it is used here, else with what is known of
+    it from the vendor."""
+    used = in_dtypes(statement.helper.name, statement.operators, layout.dtype_of(statement.node))
+    records = []
+    for name in statement.operators:
+        found = layout.found.operator(name, tuple(dtype for operator, dtype in used if operator == name))
+        records.append({"name": name, **(found.record() if found else {"support": support(name)})})
+    return records

@@ -55,9 +55,10 @@ def body(name: str) -> str:
 
 @cache
 def helpers(operators: str) -> Mapping[str, Part]:
-    """The torch helpers of `listed` or `plain`; plain takes from the listed ones what it does not spell anew."""
-    listed = parts("torch_helpers.py")
-    return listed if operators == "listed" else {**listed, **parts("plain_helpers.py")}
+    """The torch helpers of `listed`, alternatives included, or `plain`, which takes from the first spellings what it
+    does not spell anew."""
+    first = parts("torch_helpers.py")
+    return {**first, **parts("alternative_helpers.py" if operators == "listed" else "plain_helpers.py")}
 
 
 def closure(wanted: Iterable[str], pool: Mapping[str, Part]) -> tuple[Part, ...]:

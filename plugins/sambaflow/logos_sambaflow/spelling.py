@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from logos import Op, refuse, suggestion
+from logos_sambaflow.alternatives import ALTERNATIVES, OPERATORS
 from logos_sambaflow.parts import Part, helpers
 
 QWEN38_OPS: tuple[str, ...] = (
@@ -55,8 +56,13 @@ _SPELLED: Mapping[str, tuple[str, ...]] = MappingProxyType(
 SPELLS: frozenset[str] = frozenset(_SPELLED)
 """The names of the ops that the target spells."""
 
-HELPER_OPS: Mapping[str, str] = MappingProxyType({helper: op for op, names in _SPELLED.items() for helper in names})
-"""The op that each helper spells."""
+FIRST_OPS: Mapping[str, str] = MappingProxyType({helper: op for op, names in _SPELLED.items() for helper in names})
+"""The op that each helper of torch_helpers spells: its first spelling."""
+
+HELPER_OPS: Mapping[str, str] = MappingProxyType(
+    {helper: op for first, op in FIRST_OPS.items() for helper in (first, *ALTERNATIVES.get(first, ()))}
+)
+"""The op that each helper spells, alternatives included."""
 
 _GROUPED = "reshape permute matmul div softmax"
 _LISTED: Mapping[str, str] = MappingProxyType(
@@ -119,6 +125,8 @@ def support(operator: str) -> str:
 
 def operators_of(helper: str, operators: str) -> tuple[str, ...]:
     """The torch operators that a helper may use, by torch's names (`cast` is a change of dtype)."""
+    if helper in OPERATORS:
+        return tuple(OPERATORS[helper].split())
     table = _LISTED if operators == "listed" or helper not in _PLAIN else _PLAIN
     return tuple(table[helper].split())
 

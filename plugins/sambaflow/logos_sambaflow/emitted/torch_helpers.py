@@ -193,6 +193,20 @@ def as_dtype_of(X: Tensor, LIKE: Tensor) -> Tensor:
     return X if X.dtype == LIKE.dtype else X.to(LIKE.dtype)
 
 
+def delta_rule(
+    Q: Tensor, K: Tensor, V: Tensor, B: Tensor, A: Tensor, S: Tensor, HV: int, HK: int, width: int
+) -> tuple[Tensor, Tensor]:
+    # Value head h uses key head h mod HK: the key heads repeat as a whole. Returns (o, S) by heads. The rule subtracts
+    # what the memory already holds, so each rounding in bfloat16 would count many times over.
+    q = torch.cat([widened(Q).reshape(HK, width)] * (HV // HK), dim=0).reshape(HV, width, 1)
+    k = torch.cat([widened(K).reshape(HK, width)] * (HV // HK), dim=0).reshape(HV, width, 1)
+    alpha = widened(A).reshape(HV, 1, 1)
+    s = widened(S).reshape(HV, width, width)
+    error = widened(V).reshape(HV, width, 1) - alpha * torch.matmul(s, k)
+    new = alpha * s + torch.matmul(widened(B).reshape(HV, 1, 1) * error, k.transpose(1, 2))
+    return (torch.matmul(new, q) / math.sqrt(width)).reshape(HV, width), new
+
+
 def gated_delta(
     Q: Tensor,
     K: Tensor,
@@ -207,16 +221,7 @@ def gated_delta(
     HK: int,
     S_columns: int,
 ) -> tuple[Tensor, Tensor]:
-    # Value head h uses key head h mod HK: the key heads repeat as a whole. Returns (out, S). The rule subtracts what
-    # the memory already holds, so each rounding in bfloat16 would count many times over.
-    width = S_columns
-    q = torch.cat([widened(Q).reshape(HK, width)] * (HV // HK), dim=0).reshape(HV, width, 1)
-    k = torch.cat([widened(K).reshape(HK, width)] * (HV // HK), dim=0).reshape(HV, width, 1)
-    alpha = widened(A).reshape(HV, 1, 1)
-    s = widened(S).reshape(HV, width, width)
-    error = widened(V).reshape(HV, width, 1) - alpha * torch.matmul(s, k)
-    new = alpha * s + torch.matmul(widened(B).reshape(HV, 1, 1) * error, k.transpose(1, 2))
-    o = (torch.matmul(new, q) / math.sqrt(width)).reshape(HV, width)
-    o = o * torch.rsqrt((o * o).sum(dim=-1, keepdim=True) / width + EPS)
-    out = widened(GN) * o * F.silu(widened(Z).reshape(HV, width))
-    return as_dtype_of(out.reshape(1, HV * width), V), as_dtype_of(new.reshape(HV * width, width), S)
+    o, new = delta_rule(Q, K, V, B, A, S, HV, HK, S_columns)
+    o = o * torch.rsqrt((o * o).sum(dim=-1, keepdim=True) / S_columns + EPS)
+    out = widened(GN) * o * F.silu(widened(Z).reshape(HV, S_columns))
+    return as_dtype_of(out.reshape(1, HV * S_columns), V), as_dtype_of(new.reshape(HV * S_columns, S_columns), S)
