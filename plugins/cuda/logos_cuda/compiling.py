@@ -17,6 +17,9 @@ COMPILE = ("--objdir-as-tempdir", "-O3", "-Xcompiler=-ffp-contract=off", "-fmad=
 """The intermediate files' names are part of an object, so they are those of the object. Where a fused multiply-add is
 meant the kernels say fmaf, and every other result is the same on every device and on the host."""
 
+LINK = ("-nodlink",)
+"""Whole programs need no linking of device code, which would leave the toolkit's folder in the executable."""
+
 NATIVE = "native"
 
 
@@ -34,7 +37,7 @@ def compile_steps(options: Options, extractions: tuple[WeightFile, ...]) -> Step
     kind = options.kind
     rules = (
         Rule("compile", _compile(toolkit, kind, sorted((*COMPILE, *flags, *host))), "", "compilers", "$out.d"),
-        Rule("link", _link(toolkit, kind, sorted((*flags, *host, *toolkit.library_flags))), "", "compilers"),
+        Rule("link", _link(toolkit, kind, sorted((*LINK, *flags, *host, *toolkit.library_flags))), "", "compilers"),
     )
     tool = os.fspath(toolkit.nvcc)
     edges = (

@@ -124,7 +124,6 @@ int run_program(int count, char **words) {
     return fflush(stdout) == 0 && !ferror(stdout) ? DONE : REFUSED;
 }
 
-}  // namespace
 }  // namespace driver
 
 int main(int count, char **words) { return driver::run_program(count, words); }
