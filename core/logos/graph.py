@@ -97,7 +97,8 @@ class Shown:
 class Graph:
     """A program that passed every check. Leaves stand in the order of their declarations, nodes in program order.
 
-    Graphs compare by what they say: where their sentences stand does not count.
+    Graphs compare by what they say: where their sentences stand does not count. `steps` is above 1 where a pass made
+    the graph of so many steps at once (`logos.unroll`).
     """
 
     source: Source = field(compare=False, repr=False)
@@ -105,6 +106,7 @@ class Graph:
     nodes: tuple[Node, ...]
     shows: tuple[Shown, ...]
     output: Value
+    steps: int = 1
 
     @property
     def states(self) -> tuple[Leaf, ...]:
@@ -152,3 +154,13 @@ class Graph:
                 if isinstance(operand, Value):
                     found.setdefault(operand.name, []).append((node, hole))
         return found
+
+
+def token_inputs(graph: Graph) -> tuple[str, ...]:
+    """`tok`, and `pos` where the program has it, one Int a step; empty for a program that takes no tokens."""
+    fed = tuple(leaf.name for leaf in graph.leaves if leaf.name in ("tok", "pos") and _takes_a_number(leaf, graph))
+    return fed if "tok" in fed else ()
+
+
+def _takes_a_number(leaf: Leaf, graph: Graph) -> bool:
+    return not leaf.state and not leaf.value.real and leaf.value.shape == (graph.steps, 1)

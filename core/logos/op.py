@@ -121,6 +121,27 @@ class TypeRule(Enum):
     INT = "int"
 
 
+@dataclass(frozen=True)
+class Rows:
+    """How an op makes T steps at once, where operands of one row a step hold T rows, one for each step.
+
+    holes    the holes that may hold T rows: tensors, and rows given by a variable (then T by 1 of Int)
+    rowwise  the rows of the op's own operands do not act on each other: where its shapes take T rows, the op is its
+             own rule
+    value    the op on T rows: called like the op's value, but every hole of `holes` that is there has T rows (a row
+             hole is an array of T integers). Returns OUT of T rows and, for an op that writes, its states after the
+             last step. None: the op's value step after step, states carried
+    sets     state → the row hole: the op writes this row of it and neither reads nor writes another
+    reads    operand → the row hole: the op reads its rows 0 to this one and no other
+    """
+
+    holes: tuple[str, ...]
+    rowwise: bool = False
+    value: Callable[..., Any] | None = None
+    sets: Mapping[str, str] = field(default_factory=dict)
+    reads: Mapping[str, str] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, eq=False)
 class Op:
     """An operation of the language, declared once.
@@ -140,6 +161,7 @@ class Op:
     integers   tensor holes that must be Int (1 by 1): rows given by a variable only
     requires   hole → hole that must be present with it
     negative   holes that noise fills with −|u| (the rate of a decay)
+    rows       how T steps are made at once; None where nobody said, and programs run it one step at a time
     """
 
     name: str
@@ -156,6 +178,7 @@ class Op:
     requires: Mapping[str, str] = field(default_factory=dict)
     negative: tuple[str, ...] = ()
     statement: bool = False
+    rows: Rows | None = None
 
     @cached_property
     def pattern(self) -> Pattern:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from logos.graph import Graph, Leaf, Node, Operand, Value
+from logos.graph import Graph, Node, Operand, Value
+from logos.graph import token_inputs as token_inputs
 from logos.memory import room_for
 from logos.refusal import refuse
 from logos.source import Spot
+
+if TYPE_CHECKING:
+    from logos.prefill import Prefill
 
 Array = NDArray[Any]
 
@@ -96,17 +100,18 @@ def _arguments(node: Node, now: Mapping[Value, Array]) -> dict[str, Any]:
     return arguments
 
 
-def _row(node: Node, hole: str, operand: Operand, now: Mapping[Value, Array]) -> int | None:
-    """A row number, checked against the table that bounds it."""
+def _row(node: Node, hole: str, operand: Operand, now: Mapping[Value, Array]) -> int | Array | None:
+    """A row number (of many steps: an array of them), checked against the table that bounds it."""
     if not isinstance(operand, Value):
         return None if operand is None else int(operand)
-    row, rows = int(now[operand][0, 0]), node.sizes[node.op.indexes[hole]]
-    if not 0 <= row < rows:
+    numbers, rows = now[operand][:, 0], node.sizes[node.op.indexes[hole]]
+    outside = numbers[(numbers < 0) | (numbers >= rows)]
+    if outside.size:
         table = node.operands[node.op.table(hole)]
         assert isinstance(table, Value)
-        what = row_outside(operand.name, row, rows, table.name)
+        what = row_outside(operand.name, int(outside[0]), rows, table.name)
         raise refuse("row-outside-table", what, node.span, f"give {operand.name} a row that {table.name} has")
-    return row
+    return numbers if operand.rows > 1 else int(numbers[0])
 
 
 @dataclass
@@ -116,7 +121,7 @@ class Record:
 
     arrays: dict[str, list[Array]] = field(default_factory=dict)
     generated: list[int] = field(default_factory=list)
-    last: dict[Value, Array] = field(default_factory=dict)
+    last: Mapping[Value, Array] = field(default_factory=dict)
 
     def stacked(self, name: str) -> Array:
         """(steps, rows, columns)."""
@@ -130,26 +135,29 @@ def run_steps(
     generate: int = 0,
     progress: Callable[[int, int], None] | None = None,
     goes_on: Callable[[int], bool] | None = None,
+    prefill: Prefill | None = None,
 ) -> Record:
     """Runs a program.
 
     With tokens: what `fed_by_tokens` names is fed, T + generate − 1 steps are made (T without generate), and each
     output after the last given token is an id, fed to the next step. Without: one step on
     the machine's values. `names` (of `Graph.taps`) are recorded at every step. `goes_on` is asked with each generated
-    id; at False the run ends there.
+    id; at False the run ends there. `prefill`, made for the machine's graph and `names`, makes the given tokens' steps
+    many at once.
     """
     graph = machine.graph
     if generate:
         check_generates(graph)
     record = Record({name: [] for name in names})
-    taps, fed = graph.taps, list(tokens)
+    fed, done = list(tokens), 0
     total = len(tokens) + max(generate - 1, 0) if tokens else 1
-    for step, record.last in enumerate(each_step(machine, fed, total)):
+    for steps, arrays, record.last in _advances(machine, names, fed, total, prefill):
         for name in names:
-            record.arrays[name].append(record.last[taps[name]])
+            record.arrays[name] += arrays[name]
+        done += steps
         if progress is not None:
-            progress(step + 1, total)
-        if generate and step >= len(tokens) - 1:
+            progress(done, total)
+        if generate and done >= len(tokens):
             record.generated.append(int(record.last[graph.output][0, 0]))
             fed.append(record.generated[-1])
             if goes_on is not None and not goes_on(record.generated[-1]):
@@ -157,11 +165,25 @@ def run_steps(
     return record
 
 
-def each_step(machine: Machine, tokens: Sequence[int], total: int | None = None) -> Iterator[dict[Value, Array]]:
-    """Every value of each step, by version: with tokens one step for each, else one. A `total` beyond them counts on
-    tokens that are added as the steps go."""
+def _advances(
+    machine: Machine, names: Sequence[str], tokens: Sequence[int], total: int, prefill: Prefill | None
+) -> Iterator[tuple[int, Mapping[str, Sequence[Array]], Mapping[Value, Array]]]:
+    """How many steps were made, their arrays by name, and the last one's values, until all are."""
+    taps, given = machine.graph.taps, len(tokens)
+    if prefill is not None:
+        for chunk in prefill.chunks(machine, tokens[:given]):
+            yield chunk.steps, chunk.arrays, chunk.last
+    for now in each_step(machine, tokens, total, first=0 if prefill is None else given):
+        yield 1, {name: (now[taps[name]],) for name in names}, now
+
+
+def each_step(
+    machine: Machine, tokens: Sequence[int], total: int | None = None, first: int = 0
+) -> Iterator[dict[Value, Array]]:
+    """Every value of each step, by version: with tokens one step for each from the `first` on, else one. A `total`
+    beyond them counts on tokens that are added as the steps go."""
     taken = fed_by_tokens(machine.graph) if tokens else ()
-    for step in range(max(len(tokens), 1) if total is None else total):
+    for step in range(first, max(len(tokens), 1) if total is None else total):
         numbers = {"tok": tokens[step], "pos": step} if tokens else {}
         yield machine.step({name: _scalar(numbers[name]) for name in taken})
 
@@ -185,8 +207,8 @@ def fed_by_tokens(graph: Graph, given: Collection[str] = ()) -> tuple[str, ...]:
     Refused: a program without such an input `tok` (`no-token-input`), a value of `given` for one that is fed
     (`set-of-fed`).
     """
-    fed = tuple(leaf.name for leaf in graph.leaves if leaf.name in ("tok", "pos") and _takes_a_number(leaf))
-    if "tok" not in fed:
+    fed = token_inputs(graph)
+    if not fed:
         what = "tokens are fed to an input named tok, 1 by 1 of Int; the program has none"
         raise refuse("no-token-input", what, Spot(graph.source.name), "leave --tokens out, or declare `tok`")
     for name in fed:
@@ -194,7 +216,3 @@ def fed_by_tokens(graph: Graph, given: Collection[str] = ()) -> tuple[str, ...]:
             what = f"--tokens feeds {name} at every step; it takes no value"
             raise refuse("set-of-fed", what, Spot(f"--set {name}"), "leave out --tokens or this value")
     return fed
-
-
-def _takes_a_number(leaf: Leaf) -> bool:
-    return not leaf.state and not leaf.value.real and leaf.value.shape == (1, 1)

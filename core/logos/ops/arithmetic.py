@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logos.op import Op, Shapes, TypeRule
+from logos.op import Op, Rows, Shapes, TypeRule
 from logos.ops import exact
 from logos.ops.exact import Array
 
@@ -43,8 +43,24 @@ _PAIRWISE = (
 )
 
 OPS = (
-    Op("matmul", "A matmul B", (Shapes("A (m, k), B (k, n) -> (m, n)"),), matmul, TypeRule.SAME, exact=True),
-    Op("plus", "A plus B", _PAIRWISE, plus, TypeRule.SAME, exact=True),
-    Op("hadamard", "A hadamard B", _PAIRWISE, hadamard, TypeRule.SAME, exact=True),
+    Op(
+        "matmul",
+        "A matmul B",
+        (Shapes("A (m, k), B (k, n) -> (m, n)"),),
+        matmul,
+        TypeRule.SAME,
+        exact=True,
+        rows=Rows(("A",), rowwise=True),
+    ),
+    Op("plus", "A plus B", _PAIRWISE, plus, TypeRule.SAME, exact=True, rows=Rows(("A", "B"), True, plus)),
+    Op(
+        "hadamard",
+        "A hadamard B",
+        _PAIRWISE,
+        hadamard,
+        TypeRule.SAME,
+        exact=True,
+        rows=Rows(("A", "B"), True, hadamard),
+    ),
     Op("transpose", "transpose of X", (Shapes("X (r, c) -> (c, r)"),), transpose, TypeRule.SAME, exact=True),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from logos.late import np
-from logos.op import Op, Shapes
+from logos.op import Op, Rows, Shapes
 from logos.ops.exact import Array
 from logos.ops.pointwise import softmax
 
@@ -23,6 +23,15 @@ def rope(Q: Array, RC: Array, RS: Array, H: int | None) -> Array:
     return np.concatenate((a * RC - b * RS, a * RS + b * RC, rest), axis=1).reshape(Q.shape)
 
 
+def rope_rows(Q: Array, RC: Array, RS: Array, H: int | None) -> Array:
+    """`rope` of T rows, each by its own row of cosines and sines."""
+    half = RC.shape[1]
+    x = Q.reshape(Q.shape[0], H if H is not None else Q.shape[1] // (2 * half), -1)
+    a, b, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]
+    c, s = RC[:, None, :], RS[:, None, :]
+    return np.concatenate((a * c - b * s, a * s + b * c, rest), axis=2).reshape(Q.shape)
+
+
 def attention(Q: Array, K: Array, V: Array, H: int, KV: int, P: int | None) -> Array:
     """Grouped-query attention (Ainslie et al. 2023) of one query row over the rows of a table.
 
@@ -37,6 +46,39 @@ def attention(Q: Array, K: Array, V: Array, H: int, KV: int, P: int | None) -> A
     scores = (q @ k) / math.sqrt(hd)
     weights = softmax(scores.reshape(H, stop)).reshape(KV, H // KV, stop)
     return np.asarray(weights @ v).reshape(Q.shape)
+
+
+_SCORES = 2_000_000
+"""Scores of `attention_rows` at a time: 16 MB, whatever the number of steps and rows."""
+
+
+def attention_rows(Q: Array, K: Array, V: Array, H: int, KV: int, P: Array | None) -> Array:
+    """`attention` of T queries over one table, the t-th over its rows 0 … P[t]: all of a block of queries at once, what
+    lies past a query's own last row masked out."""
+    last = np.full(Q.shape[0], K.shape[0] - 1) if P is None else P
+    out, first = np.empty(Q.shape), 0
+    while first < len(last):
+        stop = first + max(1, _SCORES // (H * (int(last[first:].max()) + 1)))
+        block = last[first:stop]
+        # A masked row has the share 0, and 0 times an infinity or NaN of a row still to come would be NaN.
+        if not np.isfinite(V[int(block.min()) + 1 : int(block.max()) + 1]).all():
+            stop = first + 1
+        out[first:stop] = _masked(Q[first:stop], K, V, H, KV, last[first:stop])
+        first = stop
+    return out
+
+
+def _masked(Q: Array, K: Array, V: Array, H: int, KV: int, last: Array) -> Array:
+    queries, stop = len(last), int(last.max()) + 1
+    hd = Q.shape[1] // H
+    q = Q.reshape(queries, KV, H // KV, hd).transpose(1, 2, 0, 3).reshape(KV, -1, hd)
+    k = K[:stop].reshape(stop, KV, hd).transpose(1, 2, 0)
+    v = V[:stop].reshape(stop, KV, hd).transpose(1, 0, 2)
+    scores = ((q @ k) / math.sqrt(hd)).reshape(H, queries, stop)
+    scores[:, np.arange(stop) > last[:, None]] = -math.inf
+    weights = softmax(scores.reshape(H * queries, stop)).reshape(KV, -1, stop)
+    out = (weights @ v).reshape(KV, H // KV, queries, hd)
+    return np.asarray(out.transpose(2, 0, 1, 3)).reshape(queries, -1)
 
 
 def full_attention(Q: Array, K: Array, V: Array, H: int) -> Array:
@@ -58,6 +100,7 @@ OPS = (
         ),
         rope,
         counts=("H",),
+        rows=Rows(("Q", "RC", "RS"), value=rope_rows),
     ),
     Op(
         "attention",
@@ -67,6 +110,7 @@ OPS = (
         counts=("H", "KV"),
         indexes={"P": "L"},
         variables=("P",),
+        rows=Rows(("Q", "P"), value=attention_rows, reads={"K": "P", "V": "P"}),
     ),
     Op(
         "full attention",
@@ -74,5 +118,6 @@ OPS = (
         (Shapes("Q (T, H*hd), K (T, H*hd), V (T, H*hd) -> (T, H*hd)"),),
         full_attention,
         counts=("H",),
+        rows=Rows(("Q", "K", "V")),
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logos.late import np
-from logos.op import Op, Shapes
+from logos.op import Op, Rows, Shapes
 from logos.ops.exact import Array
 from logos.ops.pointwise import silu, softmax
 
@@ -15,14 +15,17 @@ def moe(X: Array, WR: Array, WG: Array, WU: Array, WD: Array, TOP: int, EXPERTS:
     sum 1; OUT = Σ p_e · D_e (silu(G_e x) · U_e x). Expert e's rows start at e·f in WG and WU and at e·d in WD.
     """
     d, f = WD.shape[0] // EXPERTS, WD.shape[1]
+    probabilities = softmax(X @ WR.T)
+    chosen = np.argsort(-probabilities, axis=1, kind="stable")[:, :TOP]
+    shares = np.take_along_axis(probabilities, chosen, axis=1)
+    shares = shares / shares.sum(axis=1, keepdims=True)
     out = np.zeros_like(X)
-    for row, probabilities in enumerate(softmax(X @ WR.T)):
-        chosen = np.argsort(-probabilities, kind="stable")[:TOP]
-        shares = probabilities[chosen] / probabilities[chosen].sum()
-        for expert, share in zip(chosen, shares, strict=True):
-            gate, up = WG[expert * f : (expert + 1) * f], WU[expert * f : (expert + 1) * f]
-            hidden = silu(gate @ X[row]) * (up @ X[row])
-            out[row] += share * (WD[expert * d : (expert + 1) * d] @ hidden)
+    for expert in np.unique(chosen):
+        # Each expert is read once, for all rows that chose it.
+        rows, places = np.nonzero(chosen == expert)
+        gate, up = WG[expert * f : (expert + 1) * f], WU[expert * f : (expert + 1) * f]
+        hidden = silu(X[rows] @ gate.T) * (X[rows] @ up.T)
+        out[rows] += shares[rows, places, None] * (hidden @ WD[expert * d : (expert + 1) * d].T)
     return out
 
 
@@ -38,5 +41,6 @@ OPS = (
         ),
         moe,
         counts=("TOP", "EXPERTS"),
+        rows=Rows(("X",), rowwise=True),
     ),
 )

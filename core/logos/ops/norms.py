@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logos.late import np
-from logos.op import Op, Shapes
+from logos.op import Op, Rows, Shapes
 from logos.ops.exact import Array
 
 EPS = 1e-6
@@ -24,6 +24,18 @@ def rmsnorm(X: Array, RES: Array | None, W: Array | None, EPS: float, H: int | N
     return np.asarray(y if W is None else y * W).reshape(X.shape)
 
 
+def _rows_of_runs(X: Array, H: int | None) -> Array:
+    """(T, runs, width)"""
+    return X.reshape(X.shape[0], 1 if H is None else H, -1)
+
+
+def rmsnorm_rows(X: Array, RES: Array | None, W: Array | None, EPS: float, H: int | None) -> Array:
+    """`rmsnorm` of T one-row operands, W's row one for each."""
+    x = _rows_of_runs(X if RES is None else X + RES, H)
+    y = x / np.sqrt(np.mean(x * x, axis=2, keepdims=True) + EPS)
+    return np.asarray(y if W is None else y * W[:, None, :]).reshape(X.shape)
+
+
 def layernorm(X: Array, W: Array, B: Array, EPS: float) -> Array:
     """Layer normalization (Ba, Kiros, Hinton 2016): (x − mean) / √(var + eps) · w + b per row, var biased."""
     x = X - X.mean(axis=1, keepdims=True)
@@ -34,6 +46,12 @@ def l2norm(X: Array, EPS: float, H: int | None) -> Array:
     """x / √(Σ x² + eps) per row or, `across H heads`, per run of a one-row X."""
     x = _runs(X, H)
     return np.asarray(x / np.sqrt(np.sum(x * x, axis=1, keepdims=True) + EPS)).reshape(X.shape)
+
+
+def l2norm_rows(X: Array, EPS: float, H: int | None) -> Array:
+    """`l2norm` of T one-row operands."""
+    x = _rows_of_runs(X, H)
+    return np.asarray(x / np.sqrt(np.sum(x * x, axis=2, keepdims=True) + EPS)).reshape(X.shape)
 
 
 OPS = (
@@ -48,6 +66,7 @@ OPS = (
         counts=("H",),
         values={"EPS": EPS},
         requires={"RES": "W"},
+        rows=Rows(("X", "RES", "W"), True, rmsnorm_rows),
     ),
     Op(
         "layernorm",
@@ -55,6 +74,7 @@ OPS = (
         (Shapes("X (r, c), W (1, c), B (1, c) -> (r, c)"),),
         layernorm,
         values={"EPS": EPS},
+        rows=Rows(("X", "W", "B"), True, layernorm),
     ),
     Op(
         "l2norm",
@@ -66,5 +86,6 @@ OPS = (
         l2norm,
         counts=("H",),
         values={"EPS": EPS},
+        rows=Rows(("X",), True, l2norm_rows),
     ),
 )

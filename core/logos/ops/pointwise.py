@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from logos.late import np
-from logos.op import Op, Shapes
+from logos.op import Op, Rows, Shapes
 from logos.ops.exact import Array
 
 
@@ -37,11 +37,18 @@ def softmax(X: Array) -> Array:
 
 
 _SAME = (Shapes("X (r, c) -> (r, c)"),)
+_ROWS = Rows(("X",), rowwise=True)
 
 OPS = (
-    Op("softmax", "softmax of X", _SAME, softmax),
-    Op("sigmoid", "sigmoid of X", _SAME, sigmoid),
-    Op("silu", "silu of X", _SAME, silu),
-    Op("gelu", "gelu of X", _SAME, gelu),
-    Op("swiglu", "swiglu of GATE and UP", (Shapes("GATE (r, c), UP (r, c) -> (r, c)"),), swiglu),
+    Op("softmax", "softmax of X", _SAME, softmax, rows=_ROWS),
+    Op("sigmoid", "sigmoid of X", _SAME, sigmoid, rows=_ROWS),
+    Op("silu", "silu of X", _SAME, silu, rows=_ROWS),
+    Op("gelu", "gelu of X", _SAME, gelu, rows=_ROWS),
+    Op(
+        "swiglu",
+        "swiglu of GATE and UP",
+        (Shapes("GATE (r, c), UP (r, c) -> (r, c)"),),
+        swiglu,
+        rows=Rows(("GATE", "UP"), True, swiglu),
+    ),
 )

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from logos.late import np
-from logos.op import Op, Shapes
+from logos.op import Op, Rows, Shapes
 from logos.ops.exact import Array
 from logos.ops.pointwise import silu
 
@@ -17,6 +17,15 @@ def causal_conv(X: Array, WC: Array, CS: Array, TAPS: int) -> tuple[Array, dict[
     ring = np.concatenate((CS[1:], X), axis=0)
     y: Array = (ring * WC).sum(axis=0, keepdims=True)
     return y, {"CS": ring}
+
+
+def causal_conv_rows(X: Array, WC: Array, CS: Array, TAPS: int) -> tuple[Array, dict[str, Any]]:
+    """`causal conv` of T rows in order: X's rows below the ring's, and each tap times its window of them."""
+    seen = np.concatenate((CS[1:], X), axis=0)
+    y: Array = seen[: X.shape[0]] * WC[0]
+    for tap in range(1, TAPS):
+        y += seen[tap : tap + X.shape[0]] * WC[tap]
+    return y, {"CS": seen[-TAPS:].copy()}
 
 
 def decay(AR: Array, DT: Array, AL: Array) -> Array:
@@ -33,17 +42,25 @@ def gated_delta(
     Value head h uses key head h mod HK. With S the head's d by d state, α = A[h] and β = B[h]: u = S k;
     S ← α S + β (v − α u) kᵀ; o = S q / √d with the new S; out = gn · o / √(mean(o²) + eps) · silu(z). Writes S.
     """
-    d = S.shape[1]
+    return gated_delta_rows(Q, K, V, Z, B, A, S, GN, EPS, HV, HK)
+
+
+def gated_delta_rows(
+    Q: Array, K: Array, V: Array, Z: Array, B: Array, A: Array, S: Array, GN: Array, EPS: float, HV: int, HK: int
+) -> tuple[Array, dict[str, Any]]:
+    """`gated delta` of T rows in order; only the memory goes from row to row."""
+    steps, d = Q.shape[0], S.shape[1]
     heads = np.arange(HV) % HK
-    q, k = (x.reshape(HK, d)[heads] for x in (Q, K))
-    v, z = V.reshape(HV, d), Z.reshape(HV, d)
-    alpha, beta = A.reshape(HV, 1), B.reshape(HV, 1)
-    s = S.reshape(HV, d, d)
-    u = np.einsum("hvk,hk->hv", s, k)
-    new = alpha[:, :, None] * s + (beta * (v - alpha * u))[:, :, None] * k[:, None, :]
-    o = np.einsum("hvk,hk->hv", new, q) / math.sqrt(d)
-    y = GN * o / np.sqrt(np.mean(o * o, axis=1, keepdims=True) + EPS) * silu(z)
-    return y.reshape(1, HV * d), {"S": new.reshape(HV * d, d)}
+    q, k = (x.reshape(steps, HK, d)[:, heads] for x in (Q, K))
+    v, z = V.reshape(steps, HV, d), Z.reshape(steps, HV, d)
+    alpha, beta = A.reshape(steps, HV, 1), B.reshape(steps, HV, 1)
+    o, s = np.empty((steps, HV, d)), S.reshape(HV, d, d)
+    for t in range(steps):
+        u = np.einsum("hvk,hk->hv", s, k[t])
+        s = alpha[t][:, :, None] * s + (beta[t] * (v[t] - alpha[t] * u))[:, :, None] * k[t][:, None, :]
+        o[t] = np.einsum("hvk,hk->hv", s, q[t]) / math.sqrt(d)
+    y = GN.reshape(-1, 1, d) * o / np.sqrt(np.mean(o * o, axis=2, keepdims=True) + EPS) * silu(z)
+    return y.reshape(steps, HV * d), {"S": s.reshape(HV * d, d)}
 
 
 OPS = (
@@ -54,6 +71,7 @@ OPS = (
         causal_conv,
         counts=("TAPS",),
         writes=("CS",),
+        rows=Rows(("X",), value=causal_conv_rows),
     ),
     Op(
         "decay",
@@ -61,6 +79,7 @@ OPS = (
         (Shapes("AR (r, c), DT (r, c), AL (r, c) -> (r, c)"),),
         decay,
         negative=("AL",),
+        rows=Rows(("AR", "DT", "AL"), True, decay),
     ),
     Op(
         "gated delta",
@@ -77,5 +96,6 @@ OPS = (
         counts=("HV", "HK"),
         values={"EPS": 1e-6},
         writes=("S",),
+        rows=Rows(("Q", "K", "V", "Z", "B", "A", "GN"), value=gated_delta_rows),
     ),
 )

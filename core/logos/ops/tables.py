@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from logos.late import np
-from logos.op import Op, Shapes, TypeRule
+from logos.op import Op, Rows, Shapes, TypeRule
 from logos.ops.exact import Array
 
 
@@ -16,9 +16,19 @@ def argmax(X: Array) -> Array:
     return np.full((1, 1), int(np.argmax(X)), dtype=np.int64)
 
 
+def argmax_rows(X: Array) -> Array:
+    """`argmax` of each of T rows, as T by 1."""
+    return np.concatenate([argmax(X[row : row + 1]) for row in range(X.shape[0])])
+
+
 def embedding(TOK: int, TABLE: Array) -> Array:
     """Row TOK of TABLE, counted from 0. A row outside the table is an error."""
     return TABLE[TOK : TOK + 1].copy()
+
+
+def embedding_rows(TOK: Array, TABLE: Array) -> Array:
+    """Rows TOK, of T numbers, of TABLE."""
+    return np.asarray(TABLE[TOK])
 
 
 def set_row(P: int, T: Array, R: Array) -> dict[str, Any]:
@@ -28,8 +38,23 @@ def set_row(P: int, T: Array, R: Array) -> dict[str, Any]:
     return {"T": table}
 
 
+def set_rows(P: Array, T: Array, R: Array) -> dict[str, Any]:
+    """Rows P, of different numbers, of table T become the rows of R."""
+    table = T.copy()
+    table[P] = R
+    return {"T": table}
+
+
 OPS = (
-    Op("argmax", "argmax of X", (Shapes("X (r, c) -> (1, 1)"),), argmax, TypeRule.INT, exact=True),
+    Op(
+        "argmax",
+        "argmax of X",
+        (Shapes("X (r, c) -> (1, 1)"),),
+        argmax,
+        TypeRule.INT,
+        exact=True,
+        rows=Rows(("X",), value=argmax_rows),
+    ),
     Op(
         "embedding",
         "row TOK of TABLE",
@@ -38,6 +63,7 @@ OPS = (
         TypeRule.SAME,
         indexes={"TOK": "n"},
         exact=True,
+        rows=Rows(("TOK",), value=embedding_rows),
     ),
     Op(
         "set row",
@@ -49,5 +75,6 @@ OPS = (
         writes=("T",),
         exact=True,
         statement=True,
+        rows=Rows(("P", "R"), value=set_rows, sets={"T": "P"}),
     ),
 )
