@@ -1,0 +1,1 @@
+"""Passes: plain functions graph → graph, the graph checked after each."""
