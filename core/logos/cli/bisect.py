@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from logos.cli.arrays import load_array
 from logos.cli.bisect_report import show_finding
+from logos.cli.common import saying
 from logos.cli.progress import progress
 from logos.execution import run_artifact, write_artifact
 from logos.finding import ROOM, Bisection, Read
@@ -78,7 +79,10 @@ class Bisected:
                 return {}
             taps, tokens = tuple(readable.values()), self.tokens[:1] if once else self.tokens
             try:
-                found = run_artifact(self.target, self.job, self.values, folder, tokens, taps, dtype, checks=False)
+                say = saying(self.quiet)
+                found = run_artifact(
+                    self.target, self.job, self.values, folder, tokens, taps, dtype, checks=False, say=say
+                )
             except (Refused, KeyError):
                 if any(graph.producer(value) is not None for value in readable):
                     raise

@@ -68,6 +68,11 @@ tokens_option = click.option(
 )
 
 
+def saying(quiet: bool) -> Callable[[str], None]:
+    """What shows a run's own words to a person, on standard error; nothing where `quiet`."""
+    return lambda text: None if quiet else click.echo(printable(text), err=True)
+
+
 def pairs(values: Iterable[str], option: str) -> dict[str, str]:
     """KEY=VALUE texts as a mapping; the last of a key wins."""
     found = {}

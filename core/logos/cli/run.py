@@ -16,6 +16,7 @@ from logos.cli.common import (
     names,
     open_manager,
     program_options,
+    saying,
     set_option,
     target_options,
     tokens_option,
@@ -129,7 +130,7 @@ def _run_target(
         return run_engine(
             target, job, values, wanted, tokens, generate, given, Path(folder),
             lambda path: progress(path, quiet, in_bytes=True),
-            lambda text: None if quiet else click.echo(text, err=True),
+            saying(quiet),
         )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from logos.cli.common import (
     json_option,
     open_manager,
     program_options,
+    saying,
     set_option,
     target_options,
     tokens_option,
@@ -108,7 +109,8 @@ def command(
             runs = _made_elsewhere(graph, against, reference, dtype)
         else:
             write_artifact(target, job, loose, artifact, lambda path: progress(path, quiet, in_bytes=True))
-            runs = ((kind, run_artifact(target, job, values, artifact, tokens, taps, kind)) for kind in kinds)
+            say = saying(quiet)
+            runs = ((kind, run_artifact(target, job, values, artifact, tokens, taps, kind, say=say)) for kind in kinds)
         for kind, found in runs:
             verdicts = judge(graph, kind, reference, found)
             _print(verdicts, target.name, kind, as_json)
