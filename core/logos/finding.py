@@ -13,7 +13,7 @@ from logos.reference import Machine, each_step, fed_by_tokens
 Read = Callable[[Sequence[Value], bool], Found]
 """Reads values of a run over all steps or, with True, over the first alone; what cannot be read is left out."""
 
-ROOM = 2**28
+ROOM = 2**30
 """Bytes that the values read of a run take at once: a longer program is compared in groups of stages, each of which
 runs it again."""
 _ITEM = 8
@@ -74,9 +74,10 @@ class Bisection:
         scan, seen = Scan(), set[Value]()
         groups = tuple(self._groups())
         for number, nodes in enumerate(groups):
-            comparer = self._compared(nodes, self._made(reads(self.graph, nodes)))
-            scan = scan.joined(comparer.scan())
-            seen |= comparer.found.keys()
+            values = reads(self.graph, nodes)
+            # Nothing but what was read last may hold on to it: the next group takes its room.
+            scan = scan.joined(self._compared(nodes, self._made(values)).scan())
+            seen.update(value for value in values if value in self._last)
             self.progress(number + 1, len(groups))
         return self._finding(scan, seen)
 
