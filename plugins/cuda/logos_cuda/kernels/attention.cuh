@@ -42,7 +42,7 @@ struct Part {
 
     __device__ __forceinline__ void row(float score, const float4 (&v)[VECTORS]) {
         const float largest = fmaxf(maximum, score);
-        const float before = expf(maximum - largest), now = expf(score - largest);
+        const float before = part_share(maximum, sum, largest), now = score == -INFINITY ? 0.0f : expf(score - largest);
         maximum = largest;
         sum = fmaf(sum, before, now);
 #pragma unroll

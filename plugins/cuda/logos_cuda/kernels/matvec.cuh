@@ -17,29 +17,28 @@ template <int lanes>
 __device__ inline float dot_share(const Real *__restrict__ x, const Real *__restrict__ w, Size k, int lane) {
     float4 sum = {0.0f, 0.0f, 0.0f, 0.0f};
     if (k % 4 == 0) {
-        const float4 *a = reinterpret_cast<const float4 *>(x), *b = reinterpret_cast<const float4 *>(w);
-        const Size vectors = k / 4;
-        Size i = lane;
-        for (; i + 3 * lanes < vectors; i += 4 * lanes) {
-            const float4 b0 = __ldg(b + i), b1 = __ldg(b + i + lanes), b2 = __ldg(b + i + 2 * lanes),
-                         b3 = __ldg(b + i + 3 * lanes);
-            sum = fma4(__ldg(a + i), b0, sum);
-            sum = fma4(__ldg(a + i + lanes), b1, sum);
-            sum = fma4(__ldg(a + i + 2 * lanes), b2, sum);
-            sum = fma4(__ldg(a + i + 3 * lanes), b3, sum);
+        const float4 *a = reinterpret_cast<const float4 *>(x) + lane, *b = reinterpret_cast<const float4 *>(w) + lane;
+        Size left = k / 4 - lane;
+        for (; left > 3 * lanes; left -= 4 * lanes, a += 4 * lanes, b += 4 * lanes) {
+            const float4 b0 = __ldg(b), b1 = __ldg(b + lanes), b2 = __ldg(b + 2 * lanes), b3 = __ldg(b + 3 * lanes);
+            sum = fma4(__ldg(a), b0, sum);
+            sum = fma4(__ldg(a + lanes), b1, sum);
+            sum = fma4(__ldg(a + 2 * lanes), b2, sum);
+            sum = fma4(__ldg(a + 3 * lanes), b3, sum);
         }
 #pragma unroll 1
-        for (; i < vectors; i += lanes) sum = fma4(__ldg(a + i), __ldg(b + i), sum);
+        for (; left > 0; left -= lanes, a += lanes, b += lanes) sum = fma4(__ldg(a), __ldg(b), sum);
     } else {
-        Size i = lane;
-        for (; i + 3 * lanes < k; i += 4 * lanes) {
-            sum.x = fmaf(__ldg(x + i), __ldg(w + i), sum.x);
-            sum.y = fmaf(__ldg(x + i + lanes), __ldg(w + i + lanes), sum.y);
-            sum.z = fmaf(__ldg(x + i + 2 * lanes), __ldg(w + i + 2 * lanes), sum.z);
-            sum.w = fmaf(__ldg(x + i + 3 * lanes), __ldg(w + i + 3 * lanes), sum.w);
+        const Real *a = x + lane, *b = w + lane;
+        Size left = k - lane;
+        for (; left > 3 * lanes; left -= 4 * lanes, a += 4 * lanes, b += 4 * lanes) {
+            sum.x = fmaf(__ldg(a), __ldg(b), sum.x);
+            sum.y = fmaf(__ldg(a + lanes), __ldg(b + lanes), sum.y);
+            sum.z = fmaf(__ldg(a + 2 * lanes), __ldg(b + 2 * lanes), sum.z);
+            sum.w = fmaf(__ldg(a + 3 * lanes), __ldg(b + 3 * lanes), sum.w);
         }
 #pragma unroll 1
-        for (; i < k; i += lanes) sum.x = fmaf(__ldg(x + i), __ldg(w + i), sum.x);
+        for (; left > 0; left -= lanes, a += lanes, b += lanes) sum.x = fmaf(__ldg(a), __ldg(b), sum.x);
     }
     return (sum.x + sum.y) + (sum.z + sum.w);
 }

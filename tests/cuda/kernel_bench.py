@@ -1,0 +1,229 @@
+"""Runs stage graphs of small programs through the kernels, built once for all of them, on the host or a GPU."""
+
+from __future__ import annotations
+
+import re
+import struct
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from logos import OPS, Graph, Machine, Source
+from logos.check import read_program
+from logos.grammar import make_grammar
+from logos.op import Op
+from logos_cuda.host_build import compile_host
+from logos_cuda.lower import forward_graph
+from logos_cuda.stages import Argument, Buffer, ForwardGraph, Kernel, Record
+
+KERNELS = Path(__file__).parents[2] / "plugins" / "cuda" / "logos_cuda" / "kernels"
+TEMPLATE = Path(__file__).with_name("kernel_bench.cu.in")
+GRAMMAR = make_grammar(OPS)
+
+Array = NDArray[np.generic]
+UNSET, GIVEN, SPARSE = 0, 1, 2
+FAULTS = {0: None, 1: "row", 2: "nan", 3: "overflow"}
+
+
+def kernel_line(kernel: Kernel) -> str:
+    """A kernel as it is emitted."""
+    return (
+        f'extern "C" __global__ void __launch_bounds__({kernel.threads}) '
+        f"{kernel.name}({kernel.parameters}) {{ {kernel.body}; }}"
+    )
+
+
+def source_text(kernels: Sequence[Kernel]) -> str:
+    """The bench's program: the headers, the kernels, and a launch of each by its number."""
+    headers = sorted({kernel.header for kernel in kernels})
+    launches = [_launch_line(number, kernel) for number, kernel in enumerate(kernels)]
+    return (
+        TEMPLATE.read_text("utf-8")
+        .replace("@INCLUDES@", "\n".join(f'#include "{header}"' for header in headers))
+        .replace("@KERNELS@", "\n".join(map(kernel_line, kernels)))
+        .replace("@LAUNCHES@", "\n".join(launches))
+    )
+
+
+def _launch_line(number: int, kernel: Kernel) -> str:
+    arguments, place = [], 0
+    for parameter in kernel.parameters.split(", "):
+        kind = re.sub(r"\w+$", "", parameter).strip()
+        if kind == "Fault *":
+            arguments.append("fault")
+        elif kind == "int":
+            arguments.append(f"static_cast<int>(a[{place}].size)")
+            place += 1
+        elif kind.endswith("*"):
+            arguments.append(f"static_cast<{kind}>(a[{place}].pointer)")
+            place += 1
+        else:
+            arguments.append(f"a[{place}].{'size' if kind == 'Size' else 'real'}")
+            place += 1
+    listed = ", ".join(arguments)
+    return f"    case {number}: LOGOS_LAUNCH({kernel.name}, grid, dim3({kernel.threads}), shared, 0, {listed}); break;"
+
+
+def read(text: str) -> Graph:
+    """A program's graph."""
+    return read_program(Source("p.lg", text), GRAMMAR)
+
+
+@dataclass
+class Case:
+    """A program with its leaves' values (float32 or int64, in the program's shape); `blocks` holds grids down to that
+    many blocks where the kernels stride over the grid; a leaf of `sparse` is address space of which only the given last
+    bytes exist."""
+
+    text: str
+    values: Mapping[str, Array]
+    blocks: int | None = None
+    sparse: Mapping[str, Array] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.graph: ForwardGraph = forward_graph(read(self.text))
+
+    def expected(self) -> dict[str, Array]:
+        """What the reference machine makes of the values, by variable."""
+        values = {name: v.astype(np.float64) if v.dtype == np.float32 else v for name, v in self.values.items()}
+        made = Machine(self.graph.graph, values).step()
+        return {value.name: made[value] for node in self.graph.graph.nodes for value in node.results}
+
+
+@dataclass(frozen=True)
+class Result:
+    """What the kernels made, by variable, and the fault as (stage, kind, value) or None."""
+
+    arrays: Mapping[str, Array]
+    fault: tuple[int, str, int] | None
+
+
+class Bench:
+    """A build of every kernel that some cases use."""
+
+    def __init__(self, folder: Path, kernels: Iterable[Kernel], sanitize: bool = True, include: Path = KERNELS,
+                 flags: Sequence[str] = ("-O1",)) -> None:  # fmt: skip
+        self.kernels = tuple(dict.fromkeys(kernels))
+        self.numbers = {kernel.name: number for number, kernel in enumerate(self.kernels)}
+        assert len(self.numbers) == len(self.kernels), "two kernels of one name"
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        source = folder / "bench.cu"
+        source.write_text(source_text(self.kernels), encoding="utf-8")
+        self.program = folder / "bench"
+        compile_host(source, self.program, sanitize=sanitize, flags=(*flags, f"-I{include}"))
+
+    def run(self, cases: Sequence[Case], **environment: str) -> list[Result]:
+        """Every case in one run of the program. AssertionError with what it said where it fails."""
+        plan, data, out = (self.folder / name for name in ("plan", "data", "out"))
+        written = [_plan(case, self.numbers) for case in cases]
+        plan.write_bytes(struct.pack("<q", len(cases)) + b"".join(plan for plan, _ in written))
+        data.write_bytes(b"".join(data for _, data in written))
+        settings = {"LOGOS_HOST_POISON": "1", "ASAN_OPTIONS": "detect_leaks=0", **environment}
+        ran = subprocess.run(
+            [self.program, plan, data, out], capture_output=True, text=True, env=settings, timeout=1800, check=False
+        )
+        assert ran.returncode == 0, f"exit {ran.returncode}: {ran.stderr[-3000:]}"
+        return _results(cases, out.read_bytes())
+
+
+def _buffers(graph: ForwardGraph) -> list[Buffer]:
+    return list(dict.fromkeys([*graph.held.values(), *graph.scratch]))
+
+
+def _wanted(graph: ForwardGraph) -> dict[Buffer, str]:
+    return {graph.held[value]: value.name for node in graph.graph.nodes for value in node.results}
+
+
+def _plan(case: Case, numbers: Mapping[str, int]) -> tuple[bytes, bytes]:
+    graph, wanted = case.graph, _wanted(case.graph)
+    buffers = _buffers(graph)
+    launches = [(stage, launch) for stage, one in enumerate(graph.stages) for launch in one.launches]
+    words, data = [len(buffers), len(launches)], []
+    for buffer in buffers:
+        item = 4 if buffer.real else 8
+        given = _given(case, buffer)
+        count = 0 if given is None else given.nbytes
+        bytes_ = buffer.elements * item
+        sparse = buffer.value is not None and buffer.value.name in case.sparse
+        kind = SPARSE if sparse else UNSET if given is None else GIVEN
+        read = 0 if buffer not in wanted else count if sparse else bytes_
+        words += [bytes_, kind, read, bytes_ - count if sparse else 0, count]
+        if given is not None:
+            data.append(given.tobytes())
+    for stage, launch in launches:
+        blocks = launch.grid[0] if case.blocks is None else min(case.blocks, launch.grid[0])
+        places = {buffer: place for place, buffer in enumerate(buffers)}
+        words += [numbers[launch.kernel.name], blocks, launch.shared, len(launch.arguments)]
+        for argument in launch.arguments:
+            words += _word(argument, places, stage)
+    return struct.pack(f"<{len(words)}q", *words), b"".join(data)
+
+
+def _given(case: Case, buffer: Buffer) -> Array | None:
+    if buffer.value is None:
+        return None
+    given = {**case.values, **case.sparse}.get(buffer.value.name)
+    if given is None or buffer.value.version != 0:
+        return None
+    return np.ascontiguousarray(given.T if buffer.transposed else given)
+
+
+def _word(argument: Argument, places: Mapping[Buffer, int], stage: int) -> tuple[int, int]:
+    if isinstance(argument, Buffer):
+        return 0, places[argument]
+    if isinstance(argument, Record):
+        return 1, stage
+    if isinstance(argument, float):
+        return 2, struct.unpack("<i", struct.pack("<f", argument))[0]
+    return 1, argument
+
+
+def _results(cases: Sequence[Case], out: bytes) -> list[Result]:
+    results, at = [], 0
+    for case in cases:
+        arrays: dict[str, Array] = {}
+        wanted = _wanted(case.graph)
+        for buffer in _buffers(case.graph):
+            if buffer not in wanted:
+                continue
+            assert buffer.value is not None
+            sparse = case.sparse.get(wanted[buffer])
+            shape = buffer.value.shape if sparse is None else sparse.shape
+            dtype = np.dtype("<f4" if buffer.real else "<i8")
+            arrays[wanted[buffer]] = np.frombuffer(out, dtype, shape[0] * shape[1], at).reshape(shape)
+            at += arrays[wanted[buffer]].nbytes
+        stage, kind, value = struct.unpack_from("<iiq", out, at)
+        at += 16
+        name = FAULTS[kind]
+        results.append(Result(arrays, None if name is None else (stage, name, value)))
+    assert at == len(out)
+    return results
+
+
+def differences(case: Case, result: Result) -> list[str]:
+    """What is wrong with a result: a fault, an Int that differs, a Real further off than 1e-5 of the largest."""
+    if result.fault is not None:
+        return [f"fault {result.fault}"]
+    found = []
+    for name, expected in case.expected().items():
+        got = result.arrays[name]
+        if expected.dtype == np.int64:
+            wrong = np.count_nonzero(got != expected)
+            found += [f"{name}: {wrong} of {expected.size} Int differ"] if wrong else []
+            continue
+        if not np.isfinite(got).all():
+            found.append(f"{name}: {np.count_nonzero(~np.isfinite(got))} of {got.size} are not finite")
+            continue
+        off = float(np.abs(got - expected).max()) / (float(np.abs(expected).max()) or 1.0)
+        found += [f"{name}: off by {off:.2e} of the largest"] if off > 1e-5 else []
+    return found
+
+
+def op_named(name: str) -> Op:
+    """The op of a name."""
+    return next(op for op in OPS if op.name == name)
