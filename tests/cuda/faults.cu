@@ -60,7 +60,9 @@ extern "C" __global__ void divergent_mma(int *out) {
     out[threadIdx.x] = d[0];
 }
 
-extern "C" __global__ void width(int *out) { out[threadIdx.x] = __shfl_sync(0xffffffffu, 1, 0, out == nullptr ? 8 : 12); }
+extern "C" __global__ void width(int *out) {
+    out[threadIdx.x] = __shfl_sync(0xffffffffu, 1, 0, out == nullptr ? 8 : 12);
+}
 
 extern "C" __global__ void unaligned(int *out) {
     LOGOS_SHARED(int4, row, 2);

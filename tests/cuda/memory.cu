@@ -36,8 +36,8 @@ extern "C" __global__ void misaligned(int *out) {
     LOGOS_SHARED(float, row, 64);
     row[threadIdx.x] = row[threadIdx.x + 32] = 1;
     __syncthreads();
-    const float4 four = *reinterpret_cast<const float4 *>(row + threadIdx.x / 4 * 4);
-    out[threadIdx.x] = int(four.x + four.w);
+    const float4 *four = reinterpret_cast<const float4 *>(row + threadIdx.x / 4 * 4);
+    out[threadIdx.x] = int(four->x + four->w);
 }
 
 // Follows a pointer that device memory holds, which no launch's arguments show.

@@ -40,7 +40,8 @@ __device__ void half_sums(const unsigned *in, unsigned *out) {
 }
 
 __device__ void bfloat16_sums(const unsigned *in, unsigned *out) {
-    const __nv_bfloat16 x = __ushort_as_bfloat16((unsigned short)in[0]), y = __ushort_as_bfloat16((unsigned short)in[1]);
+    const __nv_bfloat16 x = __ushort_as_bfloat16((unsigned short)in[0]);
+    const __nv_bfloat16 y = __ushort_as_bfloat16((unsigned short)in[1]);
     const __nv_bfloat16 z = __ushort_as_bfloat16((unsigned short)in[2]);
     out[0] = __bfloat16_as_ushort(x + y), out[1] = __bfloat16_as_ushort(__hsub(x, y));
     out[2] = __bfloat16_as_ushort(x * y), out[3] = __bfloat16_as_ushort(__hdiv(x, y));

@@ -55,14 +55,14 @@ kernel two_barriers, block (0, 0, 0): its threads wait at different barriers
   lane 31 has exited
   next: {MEET}""",
     "width": f"""\
-{HERE.format("width", 0)}a shuffle at faults.cu:<width:1> has width 12
+{HERE.format("width", 0)}a shuffle at faults.cu:<width:2> has width 12
   next: give it a width of 1, 2, 4, 8, 16 or 32""",
     "unaligned": f"""\
 {HERE.format("unaligned", 0)}logos_copy_async at faults.cu:<unaligned:3> has an address that is no multiple of 16
   next: align both addresses, or copy the element itself""",
     "too_much": f"""\
 {HERE.format("too_much", 0)}245760 bytes of shared memory with row
-  next: declare at most 49152 bytes, and take more as dynamic shared memory""",
+  next: declare at most 48 KB (49152 bytes), of at most 227 KB with the dynamic memory""",
     "host_pointer": """\
 kernel plain: its argument 1 points to no memory of the device
   next: pass memory that cudaMalloc or cudaMallocHost gave and nothing freed""",

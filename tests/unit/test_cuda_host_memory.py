@@ -12,10 +12,10 @@ SANITIZED = {
     "global_read": ("heap-buffer-overflow", "READ of size 4", "in global_read"),
     "global_write": ("heap-buffer-overflow", "WRITE of size 4", "in global_write"),
     "before": ("heap-buffer-overflow", "WRITE of size 4", "in global_write"),
-    "shared_read": ("memory.cu:18", "index 37 out of bounds for type 'int [37]'"),
+    "shared_read": ("memory.cu:18", "index 37 out of bounds for type"),
     "shared_pointer": ("use-after-poison", "READ of size 4", "in shared_pointer"),
     "dynamic_write": ("use-after-poison", "WRITE of size 4", "in dynamic_write"),
-    "misaligned": ("misaligned address", "requires 16 byte alignment"),
+    "misaligned": ("misaligned address", "float4', which requires 16 byte alignment"),
 }
 """What the sanitizers say of each case."""
 

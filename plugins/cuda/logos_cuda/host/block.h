@@ -16,6 +16,7 @@ constexpr const char *PRIMITIVES[] = {
     "__ballot_sync", "__any_sync", "__all_sync", "__activemask", "logos_mma_s8",
 };
 inline bool is_barrier(Primitive kind) { return kind <= SYNCTHREADS_COUNT; }
+inline bool is_vote(Primitive kind) { return kind >= BALLOT && kind <= ALL; }
 
 constexpr unsigned WARP = 32, MOST_THREADS = 1024, WHOLE = 0xffffffffu;
 
@@ -40,8 +41,7 @@ struct AsyncCopies {
 struct Thread {
     uint3 index;
     unsigned lane, warp;
-    bool waits;
-    Primitive kind;  // the primitive it waits at, or met last
+    Primitive kind;  // the primitive that it waits at, or met last
     Site site;
     unsigned mask;
     unsigned source;           // the lane whose value a shuffle brings
@@ -102,8 +102,6 @@ inline thread_local Worker *worker = nullptr;
 inline thread_local uint3 thread_index = {0, 0, 0};
 inline thread_local uint3 block_index = {0, 0, 0};
 inline thread_local dim3 block_shape, grid_shape;
-
-inline unsigned linear(const Thread &thread) { return thread.warp * WARP + thread.lane; }
 
 inline void make_ready(Worker &w, Warp &warp, unsigned lane) {
     warp.ready |= 1u << warp.slot_of[lane];
@@ -216,7 +214,6 @@ inline void run_block(Worker &w, unsigned long long block) {
     }
     for (unsigned i = 0; i < w.threads; i++) {
         w.thread_states[i].fiber = nullptr;
-        w.thread_states[i].waits = false;
         w.thread_states[i].copies.count = 0;
     }
     w.warp = w.warp_of[0];

@@ -7,13 +7,15 @@ namespace logos_host {
 
 inline AsyncCopies &copies_of_current(const char *primitive) { return running(primitive).current->copies; }
 
+[[noreturn]] __attribute__((noinline)) inline void end_unaligned(const Site &site) {
+    Text what;
+    what.add("logos_copy_async at %s:%d has an address that is no multiple of 16", site.file, site.line);
+    end_thread(what.characters, "align both addresses, or copy the element itself");
+}
+
 inline void begin_copy(void *to, const void *from, const Site &site) {
     AsyncCopies &copies = copies_of_current("logos_copy_async");
-    if ((reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from)) % 16) {
-        Text what;
-        what.add("logos_copy_async at %s:%d has an address that is no multiple of 16", site.file, site.line);
-        end_thread(what.characters, "align both addresses, or copy the element itself");
-    }
+    if ((uintptr_t(to) | uintptr_t(from)) % 16) end_unaligned(site);
     if (copies.count == copies.room) {
         copies.room = copies.room ? 2 * copies.room : 16;
         copies.items = static_cast<AsyncCopy *>(realloc(copies.items, size_t(copies.room) * sizeof *copies.items));

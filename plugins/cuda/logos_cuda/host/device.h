@@ -17,7 +17,9 @@ enum cudaDeviceAttr {
     cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97,
 };
 
-enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9 };
+enum cudaFuncAttribute {
+    cudaFuncAttributeMaxDynamicSharedMemorySize = 8, cudaFuncAttributePreferredSharedMemoryCarveout = 9,
+};
 
 inline cudaError_t cudaGetDeviceCount(int *count) {
     *count = 1;
@@ -41,18 +43,20 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int devic
 }
 
 inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int device) {
-    cudaDeviceProp properties;
-    if (cudaError_t error = cudaGetDeviceProperties(&properties, device)) return error;
+    cudaDeviceProp of;
+    if (cudaError_t error = cudaGetDeviceProperties(&of, device)) return error;
     switch (attribute) {
-        case cudaDevAttrMaxThreadsPerBlock: *value = properties.maxThreadsPerBlock; return cudaSuccess;
-        case cudaDevAttrMaxSharedMemoryPerBlock: *value = int(properties.sharedMemPerBlock); return cudaSuccess;
-        case cudaDevAttrWarpSize: *value = properties.warpSize; return cudaSuccess;
-        case cudaDevAttrMultiProcessorCount: *value = properties.multiProcessorCount; return cudaSuccess;
-        case cudaDevAttrMaxThreadsPerMultiProcessor: *value = properties.maxThreadsPerMultiProcessor; return cudaSuccess;
-        case cudaDevAttrComputeCapabilityMajor: *value = properties.major; return cudaSuccess;
-        case cudaDevAttrComputeCapabilityMinor: *value = properties.minor; return cudaSuccess;
-        case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = int(properties.sharedMemPerMultiprocessor); return cudaSuccess;
-        case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = int(properties.sharedMemPerBlockOptin); return cudaSuccess;
+        case cudaDevAttrMaxThreadsPerBlock: *value = of.maxThreadsPerBlock; return cudaSuccess;
+        case cudaDevAttrMaxSharedMemoryPerBlock: *value = int(of.sharedMemPerBlock); return cudaSuccess;
+        case cudaDevAttrWarpSize: *value = of.warpSize; return cudaSuccess;
+        case cudaDevAttrMultiProcessorCount: *value = of.multiProcessorCount; return cudaSuccess;
+        case cudaDevAttrMaxThreadsPerMultiProcessor: *value = of.maxThreadsPerMultiProcessor; return cudaSuccess;
+        case cudaDevAttrComputeCapabilityMajor: *value = of.major; return cudaSuccess;
+        case cudaDevAttrComputeCapabilityMinor: *value = of.minor; return cudaSuccess;
+        case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+            *value = int(of.sharedMemPerMultiprocessor);
+            return cudaSuccess;
+        case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = int(of.sharedMemPerBlockOptin); return cudaSuccess;
     }
     return logos_host::answer(cudaErrorInvalidValue);
 }

@@ -25,11 +25,27 @@ inline void add_primitive(Text &text, Primitive kind, unsigned mask, const Site 
 }
 
 // Ends the program over one thread's call.
-[[noreturn]] inline void end_thread(const char *what, const char *next) {
+[[noreturn]] __attribute__((noinline)) inline void end_thread(const char *what, const char *next) {
     Text text;
     add_place(text, *worker, worker->current);
     text.add("%s", what);
     end_with(text.characters, next);
+}
+
+// "… reads lane 20, which the mask does not name". Out of line, as all that ends the program: a text on the stack of
+// every thread that waits would cost each switch a page.
+[[noreturn]] __attribute__((noinline)) inline void end_call(
+    const Thread &thread, const char *does, unsigned lane, const char *next) {
+    Text text;
+    add_primitive(text, thread.kind, thread.mask, thread.site);
+    text.add(" %s lane %u, which the mask does not name", does, lane);
+    end_thread(text.characters, next);
+}
+
+[[noreturn]] __attribute__((noinline)) inline void end_outside(const char *primitive) {
+    Text text;
+    text.add("%s is called outside a kernel", primitive);
+    end_with(text.characters, "call it from a kernel that LOGOS_LAUNCH starts");
 }
 
 inline bool alike(const Thread &a, const Thread &b) {
@@ -77,7 +93,7 @@ inline void add_waiting(Text &text, const Worker &w, const char *noun, bool *amo
     }
 }
 
-[[noreturn]] inline void end_gathering(const Worker &w, const Warp &warp, const Gathering &gathering) {
+[[noreturn]] __attribute__((noinline)) inline void end_gathering(const Worker &w, const Warp &warp, const Gathering &gathering) {
     unsigned first = unsigned(&warp - w.warp_states) * WARP;
     Text text;
     add_place(text, w, &w.thread_states[first + unsigned(__builtin_ctz(gathering.arrived))]);
@@ -94,10 +110,11 @@ inline void add_waiting(Text &text, const Worker &w, const char *noun, bool *amo
     add_line(text, "lane", absent, WARP, "is beyond the block's threads", "are beyond the block's threads");
     add_line(text, "lane", exited, WARP, "has exited", "have exited");
     add_waiting(text, w, "lane", waiting, first, WARP);
-    end_with(text.characters, "let every lane that the mask names make this very call, or name only those that make it");
+    end_with(text.characters,
+             "let every lane that the mask names make this very call, or name only those that make it");
 }
 
-[[noreturn]] inline void end_barrier(const Worker &w) {
+[[noreturn]] __attribute__((noinline)) inline void end_barrier(const Worker &w) {
     Text text;
     add_place(text, w, nullptr);
     text.add("its threads wait at different barriers");

@@ -17,7 +17,9 @@ constexpr int FAULT_EXIT = 86;
 struct Site {
     const char *file;
     int line;
-    static constexpr Site here(const char *file = __builtin_FILE(), int line = __builtin_LINE()) { return {file, line}; }
+    static constexpr Site here(const char *file = __builtin_FILE(), int line = __builtin_LINE()) {
+        return {file, line};
+    }
     bool operator==(const Site &other) const {
         return line == other.line && (file == other.file || strcmp(file, other.file) == 0);
     }

@@ -21,8 +21,9 @@ void __sanitizer_start_switch_fiber(void **fake_stack, const void *bottom, size_
 void __sanitizer_finish_switch_fiber(void *fake_stack, const void **bottom, size_t *size);
 void __asan_poison_memory_region(void const volatile *memory, size_t size);
 void __asan_unpoison_memory_region(void const volatile *memory, size_t size);
-// What a program still holds at its end is no fault here, and leak detection fails under tracers and emulators.
-__attribute__((weak)) const char *__asan_default_options() { return "detect_leaks=0"; }
+// What a program still holds at its end is no fault here, and leak detection fails under tracers and emulators. Not
+// weak, as clang's own is: a program is one translation unit.
+const char *__asan_default_options() { return "detect_leaks=0"; }
 }
 #endif
 
@@ -153,7 +154,10 @@ inline Fiber *new_fiber(void (*entry)(Fiber *)) {
     Fiber *fiber = new Fiber;
     fiber->stack = static_cast<char *>(memory) + PAGE;
     fiber->size = STACK;
-    uintptr_t *top = reinterpret_cast<uintptr_t *>(static_cast<char *>(memory) + whole);
+    // Stacks that all ended at the same place of a page would share a few sets of the cache.
+    static unsigned made = 0;
+    size_t colour = __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED) * 320 % 8192;
+    uintptr_t *top = reinterpret_cast<uintptr_t *>(static_cast<char *>(memory) + whole - colour);
 #if defined(__x86_64__)
     // r15 r14 r13 r12 rbx rbp and the return address; two words of zero leave the stack aligned to 16 for `call`.
     uintptr_t *saved = top - 9;

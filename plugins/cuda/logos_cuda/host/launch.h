@@ -16,7 +16,9 @@ inline Worker *this_worker() {
     if (own == nullptr) {
         own = new Worker();
         void *shared = nullptr;
-        if (posix_memalign(&shared, 128, sizeof(Shared)) != 0) end_with("no memory is left for a block's shared memory", "set LOGOS_HOST_THREADS=1");
+        if (posix_memalign(&shared, 128, sizeof(Shared)) != 0) {
+            end_with("no memory is left for a block's shared memory", "set LOGOS_HOST_THREADS=1");
+        }
         own->shared = static_cast<Shared *>(shared);
         adopt(&own->root);
     }
@@ -121,9 +123,10 @@ inline size_t allowed_shared(const void *kernel) {
 }
 
 inline cudaError_t check_launch(const void *kernel, dim3 grid, dim3 block, size_t shared) {
-    bool blocks = grid.x >= 1 && grid.x <= 0x7fffffffu && grid.y >= 1 && grid.y <= 65535 && grid.z >= 1 && grid.z <= 65535;
-    bool threads = block.x >= 1 && block.x <= 1024 && block.y >= 1 && block.y <= 1024 && block.z >= 1 && block.z <= 64;
-    if (!blocks || !threads || block.x * block.y * block.z > MOST_THREADS) return cudaErrorInvalidConfiguration;
+    bool some = grid.x && grid.y && grid.z && block.x && block.y && block.z;
+    bool blocks = grid.x <= 0x7fffffffu && grid.y <= 65535 && grid.z <= 65535;
+    bool threads = block.x <= 1024 && block.y <= 1024 && block.z <= 64;
+    if (!some || !blocks || !threads || block.x * block.y * block.z > MOST_THREADS) return cudaErrorInvalidConfiguration;
     return shared <= allowed_shared(kernel) ? cudaSuccess : cudaErrorInvalidValue;
 }
 

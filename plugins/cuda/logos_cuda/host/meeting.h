@@ -7,21 +7,14 @@
 namespace logos_host {
 
 inline Worker &running(const char *primitive) {
-    if (worker == nullptr) {
-        Text what;
-        what.add("%s is called outside a kernel", primitive);
-        end_with(what.characters, "call it from a kernel that LOGOS_LAUNCH starts");
-    }
+    if (worker == nullptr) end_outside(primitive);
     return *worker;
 }
 
 inline void bring(Worker &w, const Gathering &gathering, Thread *lanes, Thread &thread) {
     if (!(gathering.arrived >> thread.source & 1)) {
         set_current(w, &thread);
-        Text what;
-        add_primitive(what, thread.kind, thread.mask, thread.site);
-        what.add(" reads lane %u, which the mask does not name", thread.source);
-        end_thread(what.characters, "name in the mask every lane that is read");
+        end_call(thread, "reads", thread.source, "name in the mask every lane that is read");
     }
     thread.result = lanes[thread.source].value;
 }
@@ -32,7 +25,7 @@ inline void finish(Worker &w, Warp &warp, int number) {
     warp.gatherings[number] = warp.gatherings[--warp.gathered];
     Thread *lanes = &w.thread_states[(&warp - w.warp_states) * WARP];
     unsigned long long together = gathering.kind == ACTIVEMASK ? gathering.arrived : 0;
-    if (gathering.kind == BALLOT || gathering.kind == ANY || gathering.kind == ALL) {
+    if (is_vote(gathering.kind)) {
         unsigned votes = 0;
         for (unsigned left = gathering.arrived; left; left &= left - 1) {
             unsigned lane = unsigned(__builtin_ctz(left));
@@ -62,8 +55,7 @@ inline void finish(Worker &w, Warp &warp, int number) {
 inline bool finish_complete(Worker &w, Warp &warp, int number) {
     const Gathering &gathering = warp.gatherings[number];
     unsigned missing = gathering.mask & ~gathering.arrived;
-    bool forgiving = gathering.kind == SYNCWARP || gathering.kind == BALLOT || gathering.kind == ANY || gathering.kind == ALL;
-    if (forgiving) missing &= warp.there & ~warp.exited;
+    if (gathering.kind == SYNCWARP || is_vote(gathering.kind)) missing &= warp.there & ~warp.exited;
     if (missing) return false;
     finish(w, warp, number);
     return true;
@@ -87,18 +79,14 @@ inline void wait_at(Thread &thread, Primitive kind, unsigned mask, unsigned long
 }
 
 // The current lane waits for those that `mask` names. Divergent __syncwarp calls meet whatever their place.
-inline unsigned long long meet(Primitive kind, unsigned mask, unsigned long long value, unsigned source, const Site &site) {
+inline unsigned long long meet(Primitive kind, unsigned mask, unsigned long long value, unsigned source,
+                               const Site &site) {
     Worker &w = running(PRIMITIVES[kind]);
     Thread &thread = *w.current;
     Warp &warp = w.warp_states[thread.warp];
     wait_at(thread, kind, mask, value, site);
     thread.source = source;
-    if (!(mask >> thread.lane & 1)) {
-        Text what;
-        add_primitive(what, kind, mask, site);
-        what.add(" is called by lane %u, which the mask does not name", thread.lane);
-        end_thread(what.characters, "name the calling lane in the mask");
-    }
+    if (!(mask >> thread.lane & 1)) end_call(thread, "is called by", thread.lane, "name the calling lane in the mask");
     int number = 0;
     for (; number < warp.gathered; number++) {
         const Gathering &other = warp.gatherings[number];

@@ -21,7 +21,7 @@ inline size_t beyond(const void *address) {
     size_t low = 0, high = allocations.count;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        if (reinterpret_cast<uintptr_t>(allocations.items[middle].memory) <= reinterpret_cast<uintptr_t>(address)) low = middle + 1;
+        if (uintptr_t(allocations.items[middle].memory) <= uintptr_t(address)) low = middle + 1;
         else high = middle;
     }
     return low;

@@ -7,9 +7,9 @@ namespace logos_host {
 
 inline void unpack(unsigned word, signed char *bytes) { memcpy(bytes, &word, sizeof word); }
 
-// D += A * B over the fragments that a warp's 32 lanes hold. Of lane 4 g + t: A's register i holds columns
-// 16 (i / 2) + 4 t … + 3 of row g + 8 (i % 2); B's register i holds rows 16 i + 4 t … + 3 of column g; D's element i
-// is at row g + 8 (i / 2), column 2 t + i % 2. Sums wrap, as without .satfinite.
+// D += A * B over the fragments that a warp's 32 lanes hold. Of lane 4 g + t: A's register i holds row g + 8 (i % 2),
+// the four columns from 16 (i / 2) + 4 t on; B's register i holds column g, the four rows from 16 i + 4 t on; D's
+// element i is at row g + 8 (i / 2), column 2 t + i % 2. Sums wrap, as without .satfinite.
 inline void multiply_fragments(Thread *lanes) {
     signed char A[16][32], B[8][32];
     for (unsigned lane = 0; lane < WARP; lane++) {

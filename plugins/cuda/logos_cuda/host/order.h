@@ -72,7 +72,9 @@ struct BlockOrder {
         do factor = random.next() % blocks | 1;
         while (common(factor, blocks) != 1);
     }
-    static unsigned long long common(unsigned long long a, unsigned long long b) { return b == 0 ? a : common(b, a % b); }
+    static unsigned long long common(unsigned long long a, unsigned long long b) {
+        return b == 0 ? a : common(b, a % b);
+    }
     unsigned long long at(unsigned long long place) const {
         if (order_setting().order == REVERSE) return blocks - 1 - place;
         return (unsigned long long)(((unsigned __int128)place * factor + first) % blocks);

@@ -37,8 +37,9 @@ namespace logos_host {
 
 inline unsigned lane_of_current() { return running("a shuffle").current->lane; }
 
-inline void check_width(int width, const Site &site) {
-    if (width > 0 && width <= int(WARP) && (width & (width - 1)) == 0) return;
+inline bool good_width(int width) { return width > 0 && width <= int(WARP) && (width & (width - 1)) == 0; }
+
+[[noreturn]] __attribute__((noinline)) inline void end_width(int width, const Site &site) {
     Text what;
     what.add("a shuffle at %s:%d has width %d", site.file, site.line, width);
     end_thread(what.characters, "give it a width of 1, 2, 4, 8, 16 or 32");
@@ -59,15 +60,16 @@ Value shuffle(Primitive kind, unsigned mask, Value value, unsigned source, const
 // A warp is cut into runs of `width` lanes. Up and down give a lane its own value where the run ends; xor may reach an
 // earlier run, not a later one. Of a step or a pattern of bits the device reads the lowest five bits.
 template <class Value>
-Value __shfl_sync(unsigned mask, Value value, int lane, int width = 32, logos_host::Site site = logos_host::Site::here()) {
-    logos_host::check_width(width, site);
+Value __shfl_sync(unsigned mask, Value value, int lane, int width = 32,
+                  logos_host::Site site = logos_host::Site::here()) {
+    if (!logos_host::good_width(width)) logos_host::end_width(width, site);
     unsigned run = unsigned(width) - 1, own = logos_host::lane_of_current();
     return logos_host::shuffle(logos_host::SHFL, mask, value, (own & ~run) | (unsigned(lane) & run), site);
 }
 template <class Value>
 Value __shfl_up_sync(unsigned mask, Value value, unsigned step, int width = 32,
                      logos_host::Site site = logos_host::Site::here()) {
-    logos_host::check_width(width, site);
+    if (!logos_host::good_width(width)) logos_host::end_width(width, site);
     unsigned run = unsigned(width) - 1, own = logos_host::lane_of_current();
     step %= 32;
     return logos_host::shuffle(logos_host::SHFL_UP, mask, value, (own & run) >= step ? own - step : own, site);
@@ -75,7 +77,7 @@ Value __shfl_up_sync(unsigned mask, Value value, unsigned step, int width = 32,
 template <class Value>
 Value __shfl_down_sync(unsigned mask, Value value, unsigned step, int width = 32,
                        logos_host::Site site = logos_host::Site::here()) {
-    logos_host::check_width(width, site);
+    if (!logos_host::good_width(width)) logos_host::end_width(width, site);
     unsigned run = unsigned(width) - 1, own = logos_host::lane_of_current();
     step %= 32;
     return logos_host::shuffle(logos_host::SHFL_DOWN, mask, value, (own & run) + step <= run ? own + step : own, site);
@@ -83,7 +85,7 @@ Value __shfl_down_sync(unsigned mask, Value value, unsigned step, int width = 32
 template <class Value>
 Value __shfl_xor_sync(unsigned mask, Value value, int bits, int width = 32,
                       logos_host::Site site = logos_host::Site::here()) {
-    logos_host::check_width(width, site);
+    if (!logos_host::good_width(width)) logos_host::end_width(width, site);
     unsigned run = unsigned(width) - 1, own = logos_host::lane_of_current(), source = own ^ (unsigned(bits) % 32);
     return logos_host::shuffle(logos_host::SHFL_XOR, mask, value, source <= (own | run) ? source : own, site);
 }

@@ -53,6 +53,14 @@ inline void begin_shared(Shared &shared, size_t dynamic) {
     shared.dynamic = carve(shared, dynamic, 16);
 }
 
+[[noreturn]] __attribute__((noinline)) inline void end_shared(const Shared &shared, const char *name) {
+    Text what;
+    if (shared.count == MOST_ARRAYS) what.add("more than %d shared arrays: no room for %s", MOST_ARRAYS, name);
+    else if (shared.declared > STATIC_SHARED) what.add("%zu bytes of shared arrays with %s", shared.declared, name);
+    else what.add("%zu bytes of shared memory with %s", shared.declared + worker->launch->shared, name);
+    end_thread(what.characters, "declare at most 48 KB (49152 bytes), of at most 227 KB with the dynamic memory");
+}
+
 // The array of one declaration: the same for every thread of the block.
 inline void *shared_array(const void *declaration, size_t bytes, size_t alignment, const char *name) {
     Shared &shared = *worker->shared;
@@ -60,11 +68,10 @@ inline void *shared_array(const void *declaration, size_t bytes, size_t alignmen
         if (shared.arrays[i].declaration == declaration) return shared.arrays[i].memory;
     }
     shared.declared = (shared.declared + alignment - 1) / alignment * alignment + bytes;
-    Text what;
-    if (shared.count == MOST_ARRAYS) what.add("more than %d shared arrays: no room for %s", MOST_ARRAYS, name);
-    else if (shared.declared > STATIC_SHARED) what.add("%zu bytes of shared arrays with %s", shared.declared, name);
-    else if (shared.declared + worker->launch->shared > MOST_SHARED) what.add("%zu bytes of shared memory with %s", shared.declared + worker->launch->shared, name);
-    if (what.length) end_thread(what.characters, "declare at most 49152 bytes, and take more as dynamic shared memory");
+    if (shared.count == MOST_ARRAYS || shared.declared > STATIC_SHARED ||
+        shared.declared + worker->launch->shared > MOST_SHARED) {
+        end_shared(shared, name);
+    }
     void *memory = carve(shared, bytes, alignment);
     shared.arrays[shared.count++] = {declaration, memory};
     return memory;
