@@ -97,12 +97,17 @@ def _compile(toolkit: Toolkit, kind: str, flags: Sequence[str]) -> str:
     words = [os.fspath(toolkit.nvcc), "-c", f"../{kind}.cu", "-o", f"{kind}.o", *flags, "-MD", "-MF", f"{kind}.o.d"]
     # The source is an input of the edge; its relative name in the depfile would be another file's to ninja.
     depfile = f"sed '1s| \\.\\./{kind}\\.cu | |' {kind}.o.d > ../{kind}.o.d"
-    return _apart(f"{kind}.o", [_with_version(toolkit, words), depfile, f"mv -f {kind}.o .."])
+    return _apart(f"{kind}.o", [_with_version(toolkit, words), depfile, _kept(f"{kind}.o")])
 
 
 def _link(toolkit: Toolkit, kind: str, flags: Sequence[str]) -> str:
     words = [os.fspath(toolkit.nvcc), f"../{kind}.o", "-o", kind, *flags]
-    return _apart(kind, [_with_version(toolkit, words), f"mv -f {kind} .."])
+    return _apart(kind, [_with_version(toolkit, words), _kept(kind)])
+
+
+def _kept(output: str) -> str:
+    """Moves an output to its place, but for one that came out as it was: what is made from it is not made again."""
+    return f"{{ cmp -s {output} ../{output} || mv -f {output} ..; }}"
 
 
 def _with_version(toolkit: Toolkit, words: Sequence[str]) -> str:
