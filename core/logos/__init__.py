@@ -50,6 +50,11 @@ if TYPE_CHECKING:
     from logos.op import TypeRule as TypeRule
     from logos.ops import OPS as OPS
     from logos.parse import read_tensor_sentences as read_tensor_sentences
+    from logos.passes.fusion import FUSION_STEPS as FUSION_STEPS
+    from logos.passes.fusion import FusionStep as FusionStep
+    from logos.passes.fusion import Group as Group
+    from logos.passes.fusion import job_groups as job_groups
+    from logos.passes.fusion import plan_fusion as plan_fusion
     from logos.passes.unroll import Unrolled as Unrolled
     from logos.passes.unroll import unroll as unroll
     from logos.printer import print_program as print_program
@@ -106,6 +111,7 @@ _HOMES = {
     "op": ("Hole", "Op", "Rows", "Shapes", "TypeRule"),
     "ops": ("OPS",),
     "parse": ("read_tensor_sentences",),
+    "passes.fusion": ("FUSION_STEPS", "FusionStep", "Group", "job_groups", "plan_fusion"),
     "passes.unroll": ("Unrolled", "unroll"),
     "printer": ("print_program", "sentence"),
     "reference": ("Machine", "row_outside", "run_steps"),
