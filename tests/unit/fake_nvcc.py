@@ -1,4 +1,4 @@
-"""A toolkit that is no toolkit: an nvcc that says its version, writes what it was called with, and fails as it is told."""
+"""A toolkit that is none: an nvcc that says its version, writes what it was called with, and fails as it is told."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ all=$*
 while [ $# -gt 0 ]; do
     case "$1" in
     -o) output=$2; shift;;
-    -MF) printf '%s : ../forward.cu \\\\\\n    %s\\n' "$output" "$(echo "$here/../include/device.h" | sed 's/ /\\\\ /g')" > "$2"; shift;;
+    -MF) header=$(echo "$here/../include/device.h" | sed 's/ /\\\\ /g')
+        printf '%s : ../forward.cu \\\\\\n    %s\\n' "$output" "$header" > "$2"; shift;;
     ../*) input=$1;;
     esac
     shift

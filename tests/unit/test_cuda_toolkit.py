@@ -8,15 +8,15 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from types import SimpleNamespace
 
-import logos_cuda.compiling
-import logos_cuda.toolkit
 import pytest
 from fake_nvcc import make_compiler, make_toolkit, without_nvcc
+
+import logos_cuda.compiling
+import logos_cuda.toolkit
+from logos import Refused
 from logos_cuda.compiling import arch_flags, architectures
 from logos_cuda.gpu import Gpu, find_gpu
 from logos_cuda.toolkit import PACKAGES, find_toolkit, host_compiler_refusals
-
-from logos import Refused
 
 INSTALL = (
     "pip install 'logos-build[cuda]' (some 370 MB), or install NVIDIA's toolkit and set CUDA_HOME; "
