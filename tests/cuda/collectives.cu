@@ -62,11 +62,13 @@ extern "C" __global__ void active(unsigned *out) {
         const unsigned mask = __activemask();
         out[lane] = __shfl_sync(mask, lane, 30);
         out[32 + lane] = mask;
+        __syncwarp();
     } else {
         out[lane] = 100;
         out[32 + lane] = __activemask();
+        __syncwarp();
     }
-    __syncwarp();
+    out[64 + lane] = out[31 - lane];
 }
 
 extern "C" __global__ void multiply(const unsigned *a, const unsigned *b, int *d) {
@@ -119,6 +121,12 @@ extern "C" __global__ void places(int *out) {
     dynamic[n - 1 - t] = t;
     __syncthreads();
     out[b * n + t] = corner<0>()[1] + 10 * dynamic[t] + corner<1>()[1];
+}
+
+// The order in which blocks began, and in which the first two warps of each wrote.
+extern "C" __global__ void tickets(int *out) {
+    if (threadIdx.x == 0) out[blockIdx.x] = atomicAdd(out + 100, 1);
+    if (threadIdx.x % 32 == 5) out[101 + blockIdx.x] = threadIdx.x / 32;
 }
 
 // One thread reads what another wrote, with a barrier between and without.
@@ -198,10 +206,11 @@ int main(int count, char **arguments) {
     if (!strcmp(name, "halves")) LOGOS_LAUNCH(halves, 1, 64, 0, 0, wide), show(name, wide, 320);
     if (!strcmp(name, "partial")) run_partial(out);
     if (!strcmp(name, "early")) LOGOS_LAUNCH(early, 1, 128, 0, 0, out, 45), show(name, out, 384);
-    if (!strcmp(name, "active")) LOGOS_LAUNCH(active, 1, 32, 0, 0, (unsigned *)out), show(name, (unsigned *)out, 64);
+    if (!strcmp(name, "active")) LOGOS_LAUNCH(active, 1, 32, 0, 0, (unsigned *)out), show(name, (unsigned *)out, 96);
     if (!strcmp(name, "multiply")) run_multiply();
     if (!strcmp(name, "copies")) run_copies(out);
     if (!strcmp(name, "places")) LOGOS_LAUNCH(places, dim3(3, 2, 2), dim3(5, 3, 4), 240, 0, out), show(name, out, 720);
+    if (!strcmp(name, "tickets")) LOGOS_LAUNCH(tickets, 100, 64, 0, 0, out), show(name, out, 201);
     if (!strcmp(name, "race")) LOGOS_LAUNCH(race, 1, 64, 0, 0, out, 0), show(name, out, 64);
     if (!strcmp(name, "barrier")) LOGOS_LAUNCH(race, 1, 64, 0, 0, out, 1), show(name, out, 64);
     const cudaError_t error = cudaDeviceSynchronize();

@@ -38,14 +38,14 @@ def run(
     return subprocess.run(command, input=data, env=environment, capture_output=True, timeout=60, check=False)
 
 
-def text(program: Path, *arguments: str, order: str = "forward", prefix: Sequence[str] = ()) -> str:
+def text(program: Path, *arguments: str, order: str = "forward", threads: int = 2) -> str:
     """What a program that succeeds printed."""
-    ran = run(program, *arguments, order=order, prefix=prefix)
+    ran = run(program, *arguments, order=order, threads=threads)
     assert (ran.returncode, ran.stderr) == (0, b"")
     return ran.stdout.decode()
 
 
-def numbers(program: Path, *arguments: str, order: str = "forward") -> dict[str, list[int]]:
+def numbers(program: Path, *arguments: str, order: str = "forward", threads: int = 2) -> dict[str, list[int]]:
     """The same where each line is a name and integers."""
-    lines = [line.split() for line in text(program, *arguments, order=order).splitlines()]
+    lines = [line.split() for line in text(program, *arguments, order=order, threads=threads).splitlines()]
     return {line[0]: [int(word) for word in line[1:]] for line in lines}

@@ -75,10 +75,11 @@ def test_threads_that_have_returned_are_not_waited_for(program: Path) -> None:
 
 def test_the_lanes_of_a_branch_are_the_active_ones(program: Path) -> None:
     for order in ORDERS:
-        got = np.reshape(numbers(program, "active", order=order)["active"], (2, 32))
+        got = np.reshape(numbers(program, "active", order=order)["active"], (3, 32))
         thirds = sum(1 << lane for lane in range(0, 32, 3))
         assert got[0].tolist() == [30 if lane % 3 == 0 else 100 for lane in range(32)]
         assert got[1].tolist() == [thirds if lane % 3 == 0 else 0xFFFFFFFF ^ thirds for lane in range(32)]
+        assert got[2].tolist() == got[0][::-1].tolist()
 
 
 def unpacked(words: list[int]) -> np.ndarray[tuple[int, ...], np.dtype[np.int8]]:
@@ -122,6 +123,16 @@ def test_every_thread_knows_its_place_and_shares_its_blocks_arrays(program: Path
     for order in ORDERS:
         got = np.reshape(numbers(program, "places", order=order)["places"], (12, 60))
         assert got.tolist() == [[1000 * block + 10 * (59 - t) + 7 for t in range(60)] for block in range(12)]
+
+
+def test_blocks_and_warps_run_in_the_order_asked_for(program: Path) -> None:
+    got = {order: numbers(program, "tickets", order=order, threads=1)["tickets"] for order in ORDERS}
+    assert got["forward"] == [*range(100), 100, *[1] * 100]
+    assert got["reverse"] == [*range(99, -1, -1), 100, *[0] * 100]
+    for order in ORDERS[2:]:
+        assert sorted(got[order][:100]) == list(range(100))
+        assert set(got[order][101:]) == {0, 1}
+    assert len({tuple(printed) for printed in got.values()}) == len(ORDERS)
 
 
 def test_an_order_shows_a_missing_barrier_and_no_order_a_barrier_that_is_there(program: Path) -> None:
