@@ -118,14 +118,17 @@ class Driver:
         return f"{{{string(tap)}, {buffer.name}, {value.rows}, {value.columns}, {flags}, {stage}}}"
 
     def _rows(self) -> Iterator[str]:
-        """The row numbers that are leaves, in the order that a step reads them."""
+        """The row numbers that are leaves, in the order that a step reads them; of equal bounds the first says it."""
         leaves = {leaf.value for leaf in self.program.leaves}
+        seen: set[tuple[Value, int]] = set()
         for node in self.program.nodes:
             for hole in node.op.indexes:
                 row = node.operands[hole]
-                if isinstance(row, Value) and row in leaves:
+                bound = node.sizes[node.op.indexes[hole]]
+                if isinstance(row, Value) and row in leaves and (row, bound) not in seen:
+                    seen.add((row, bound))
                     text = self._row_text(node, hole)
-                    yield f"{{{self.graph.held[row].name}, {node.sizes[node.op.indexes[hole]]}, {string(text)}}}"
+                    yield f"{{{self.graph.held[row].name}, {bound}, {string(text)}}}"
 
     def _messages(self) -> Iterator[str]:
         for number, stage in enumerate(self.graph.stages):

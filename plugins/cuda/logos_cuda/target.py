@@ -105,7 +105,7 @@ def _kernel_refusals(job: Job) -> Iterator[Refusal]:
     try:
         forward_graph(job.graph)
     except ForwardError as error:
-        for refusal in error.refusals:
+        for refusal in dict.fromkeys(error.refusals):
             node = job.graph.nodes[refusal.statement]
             if node.op.name in SPELLS:
                 what = f"statement {refusal.statement + 1}, {refusal.what}"
