@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from logos import Graph, Source
+from logos import Graph, Inputs, Source
 from logos.check import read_program
 from logos.cli.main import main
 from logos.grammar import make_grammar
 from logos.ops import OPS
+from logos_sambaflow.host import _shown
 
 PROGRAM = """\
 Let x be a 1 by 3 tensor of Real.
@@ -73,7 +75,7 @@ def test_a_star_reads_all_that_a_step_makes(artifact: Path, capfd: pytest.Captur
     ours: dict[str, Any] = json.loads(capfd.readouterr().out)
     asked = ["h", "type@1", "type@2", "S@1", "S", "type", "x", "S@0"]
     assert list(ours) == asked
-    done = module(artifact, "--set", X, "--get", "h,*,x,S@0", "--npy", "theirs")
+    done = module(artifact, "--set", X, "--get", "h,*", "--get", "x,S@0", "--npy", "theirs")
     assert [json.loads(line)["output"] for line in done.stdout.splitlines()] == asked
     for name, array in ours.items():
         theirs = np.load(f"theirs/{name}.npy")
@@ -88,6 +90,14 @@ def test_a_version_that_there_is_not_is_refused_by_both(artifact: Path, capfd: p
     assert "no variable h@1" in said
     done = module(artifact, "--set", X, "--get", "S@2")
     assert (done.returncode, done.stderr) == (1, "--get S@2: the program has no such variable; did you mean S@1?\n")
+
+
+def test_no_argument_is_longer_than_the_system_takes(tmp_path: Path) -> None:
+    taps = tuple(f"a_rather_long_name_{number}" for number in range(30_000))
+    arguments = _shown(Inputs(tmp_path, tmp_path, {}, (), taps, "float32"))
+    assert max(map(len, arguments)) < 2**17
+    named = [name for option, value in pairwise(arguments) if option == "--get" for name in value.split(",")]
+    assert named == list(taps)
 
 
 def test_checks_within_a_step_can_be_left_out_to_see_what_failed_them(tmp_path: Path) -> None:

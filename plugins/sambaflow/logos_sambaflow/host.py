@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 
 from logos import Inputs, Job, Refused, Spot, refuse
 
+_NAMES_AT_ONCE = 1000
+"""Names in one argument: the system takes none beyond 128 KiB."""
+
 
 def run_module(job: Job, inputs: Inputs) -> Mapping[str, NDArray[Any]]:
     """Each tap over all steps, (steps, rows, columns).
@@ -51,7 +54,9 @@ def _command(inputs: Inputs, scratch: Path) -> list[str]:
 
 def _shown(inputs: Inputs) -> list[str]:
     """The arguments that say the same in every folder."""
-    arguments = ["--dtype", inputs.dtype, "--get", ",".join(inputs.taps)]
+    arguments = ["--dtype", inputs.dtype]
+    for first in range(0, len(inputs.taps), _NAMES_AT_ONCE):
+        arguments += ["--get", ",".join(inputs.taps[first : first + _NAMES_AT_ONCE])]
     if not inputs.checks:
         arguments += ["--no-checks"]
     if len(inputs.tokens):

@@ -100,8 +100,8 @@ def parsed_arguments(program: Program, argv: Sequence[str], tested: bool = False
     value = "a leaf's value: a number (every element), a nested list or @file.npy"
     parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help=value)
     parser.add_argument("--tokens", metavar="IDS", help="comma-separated; fed to tok, the step's number to pos")
-    names = "comma-separated; *: all that forward makes [%(default)s]"
-    parser.add_argument("--get", metavar="NAMES", default=program.output, help=names)
+    names = f"comma-separated, repeatable; *: all that forward makes [{program.output}]"
+    parser.add_argument("--get", metavar="NAMES", action="append", default=[], help=names)
     parser.add_argument("--no-checks", action="store_true", help="go on where a check within a step would end it")
     parser.add_argument("--npy", metavar="DIR", help="write each --get variable over all steps as NAME.npy")
     parser.add_argument("--out", metavar="FILE", help="write the last step's output as raw little-endian values")
@@ -114,7 +114,7 @@ def parsed_arguments(program: Program, argv: Sequence[str], tested: bool = False
 def run(program: Program, arguments: argparse.Namespace) -> None:
     given = given_settings(program, arguments.set)
     tokens = parsed_tokens(program, arguments.tokens, given)
-    wanted = wanted_names(program, arguments.get)
+    wanted = wanted_names(program, ",".join(arguments.get))
     dtype = torch_dtype(arguments.dtype)
     found = found_values(program, arguments.weights, given, tokens)
     inputs = input_values(program, found, given, tokens)
@@ -145,11 +145,16 @@ def run(program: Program, arguments: argparse.Namespace) -> None:
 
 def wanted_names(program: Program, text: str) -> list[str]:
     """`a, b` as names, each once, `*` as all that forward makes; the output where it names none."""
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = listed_names(text)
     if "*" in names:
         at = names.index("*")
         names[at : at + 1] = stage_names(program.path, program.names)
     return list(dict.fromkeys(names)) or [program.output]
+
+
+def listed_names(text: str) -> list[str]:
+    """`a, b` as names, each once."""
+    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
 def given_settings(program: Program, texts: Iterable[str]) -> dict[str, Any]:
