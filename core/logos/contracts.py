@@ -8,7 +8,7 @@ from typing import Any
 
 from logos.discovery import said
 from logos.hookspecs import API, Job, Target
-from logos.op import Op, TypeRule
+from logos.op import Op, Rows, TypeRule
 from logos.refusal import Refused, refuse
 from logos.source import Spot
 
@@ -88,4 +88,16 @@ def _op_fault(op: Op) -> str | None:
         return f"its op {op.name} has the type of its operands but is not exact on Int"
     for index in op.indexes:
         op.table(index)
+    return None if op.rows is None else _rows_fault(op, op.rows)
+
+
+def _rows_fault(op: Op, rows: Rows) -> str | None:
+    """What is wrong with an op's rule for many steps, whose functions are looked at when it is used."""
+    if isinstance(rows.holes, str) or not set(rows.holes) <= {*op.tensors, *op.indexes} - set(op.writes):
+        return f"the rule for many steps of its op {op.name} holds {rows.holes!r}, not names of operands that it reads"
+    pairs = {**rows.sets, **rows.reads}
+    if not set(pairs.values()) <= set(op.indexes) or not set(rows.sets) <= set(op.writes):
+        return f"the rule for many steps of its op {op.name} names rows or states that the op has not"
+    if not set(rows.reads) <= set(op.tensors) - set(op.writes):
+        return f"the rule for many steps of its op {op.name} reads rows of what is no operand"
     return None

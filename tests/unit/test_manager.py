@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from logos import Manager, Op, Refused, Shapes, TypeRule, hookimpl, make_manager
+from logos import Manager, Op, Refused, Rows, Shapes, TypeRule, hookimpl, make_manager
 from logos.hookspecs import API, Specs
 from logos.ops import OPS
 
@@ -184,6 +184,10 @@ def generator() -> Any:
     yield target()
 
 
+def twice(rows: Rows) -> Op:
+    return Op("twice", "twice X at P", (Shapes("X (r, c) -> (r, c)"),), len, indexes={"P": "r"}, rows=rows)
+
+
 @pytest.mark.parametrize(
     ("hook", "function", "said"),
     [
@@ -222,6 +226,16 @@ def generator() -> Any:
          "logos_ops(): its op twice lacks a sentence, shapes or a value"),
         ("logos_ops", lambda: [Op("twice", "twice X", (Shapes("X (r, c) -> (r, c)"),), len, counts=("N",))],
          "logos_ops(): its op twice has no hole N in its sentence"),
+        ("logos_ops", lambda: [twice(Rows(("Y",)))],
+         "logos_ops(): the rule for many steps of its op twice holds ('Y',), not names of operands that it reads"),
+        ("logos_ops", lambda: [twice(Rows("X"))],  # type: ignore[arg-type]
+         "logos_ops(): the rule for many steps of its op twice holds 'X', not names of operands that it reads"),
+        ("logos_ops", lambda: [twice(Rows(("X",), sets={"X": "P"}))],
+         "logos_ops(): the rule for many steps of its op twice names rows or states that the op has not"),
+        ("logos_ops", lambda: [twice(Rows(("P",), reads={"X": "X"}))],
+         "logos_ops(): the rule for many steps of its op twice names rows or states that the op has not"),
+        ("logos_ops", lambda: [twice(Rows(("P",), reads={"Y": "P"}))],
+         "logos_ops(): the rule for many steps of its op twice reads rows of what is no operand"),
     ],
 )  # fmt: skip
 def test_what_breaks_its_contract_is_left_out(hook: str, function: Callable[[], Any], said: str) -> None:

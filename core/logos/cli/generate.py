@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from logos.cli.common import json_option, open_manager, program_options, verbose_option
+from logos.cli.prefill import prefill_of, prefill_option
 from logos.cli.progress import progress
 from logos.refusal import refuse
 from logos.source import Spot
@@ -40,6 +41,7 @@ _ACTED_ON = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 )
 @program_options
 @click.option("--engine", type=click.Choice(["reference"]), default="reference", show_default=True)
+@prefill_option
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @verbose_option
@@ -53,6 +55,7 @@ def command(
     weights: Path | None,
     family: str | None,
     engine: str,
+    prefill: int | None,
     as_json: bool,
     quiet: bool,
     verbose: bool,
@@ -84,7 +87,7 @@ def command(
     if authored:
         request = _authored(manager, request, context, len(ids) + count - 1)
     answer = _Answer(text, shown=not as_json)
-    _run(manager, request, ids, count, answer, quiet)
+    _run(manager, request, ids, count, answer, prefill, quiet)
     answer.finish()
     if as_json:
         click.echo(json.dumps({"prompt": list(ids), **answer.record()}))
@@ -173,7 +176,15 @@ class _Answer:
             sys.stdout.flush()
 
 
-def _run(manager: Manager, request: Request, ids: tuple[int, ...], count: int, answer: _Answer, quiet: bool) -> None:
+def _run(
+    manager: Manager,
+    request: Request,
+    ids: tuple[int, ...],
+    count: int,
+    answer: _Answer,
+    prefill: int | None,
+    quiet: bool,
+) -> None:
     """Runs the program on the prompt's ids and then on its own. Refused: a prompt longer than the context
     (`prompt-too-long`), and what a run refuses."""
     from logos.job import bind_request, load_graph
@@ -190,6 +201,7 @@ def _run(manager: Manager, request: Request, ids: tuple[int, ...], count: int, a
             count, answer.end = positions - len(ids) + 1, "context"
     fed = fed_by_tokens(graph)
     values = run_values(bind_request(manager, graph, request), {}, None, fed)
+    taken = prefill_of(graph, ids, prefill, (), (), quiet)
     with ExitStack() as stack:
         update = stack.enter_context(progress("prompt", quiet))
 
@@ -202,4 +214,4 @@ def _run(manager: Manager, request: Request, ids: tuple[int, ...], count: int, a
             if done <= len(ids):
                 update(done, len(ids))
 
-        run_steps(Machine(graph, values), (), ids, count, progress=advance, goes_on=goes_on)
+        run_steps(Machine(graph, values), (), ids, count, progress=advance, goes_on=goes_on, prefill=taken)

@@ -21,6 +21,8 @@ def show_op(manager: Manager, name: str) -> None:
         click.echo(f"  shapes: {rule.text}")
     for state in op.writes:
         click.echo(f"  writes: {state}")
+    if op.rows is not None:
+        click.echo(f"  many steps at once: a row a step of {', '.join(op.rows.holes)}")
     spellers = ["reference", *(target.name for target in manager.targets.values() if op.name in target.spells)]
     click.echo(f"  spelled by: {', '.join(spellers)}\n")
     click.echo(inspect.cleandoc(op.doc))

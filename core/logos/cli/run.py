@@ -23,6 +23,7 @@ from logos.cli.common import (
     verbose_option,
 )
 from logos.cli.events import json_text
+from logos.cli.prefill import prefill_of, prefill_option
 from logos.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     help="What runs it: reference, or an installed target, such as cuda.",
 )
 @target_options
+@prefill_option
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @verbose_option
@@ -65,6 +67,7 @@ def command(
     npy: Path | None,
     engine: str,
     options: dict[str, str],
+    prefill: int | None,
     as_json: bool,
     quiet: bool,
     verbose: bool,
@@ -78,8 +81,10 @@ def command(
         raise click.UsageError("--generate goes on after --tokens; give the prompt's ids with --tokens")
     if options and engine == "reference":
         raise click.UsageError("-D sets an option of the target that --engine names; the reference machine has none")
+    if prefill is not None and engine != "reference":
+        raise click.UsageError("--prefill is the reference machine's; a target has options of its own")
     from logos.job import Request, bind_request, load_graph, make_job
-    from logos.reference import Machine, fed_by_tokens, run_steps
+    from logos.reference import fed_by_tokens
     from logos.values import run_values
 
     manager = open_manager(verbose)
@@ -98,11 +103,32 @@ def command(
     if target is not None and job is not None:
         record = _run_target(target, job, values, wanted, tokens, generate, given, quiet)
     else:
-        with progress("steps", quiet) as update:
-            record = run_steps(Machine(graph, values), wanted, tokens, generate, progress=update)
+        record = _run_reference(graph, values, wanted, npy is not None, tokens, generate, prefill, quiet)
     if npy is not None:
         write_arrays(npy, record, wanted)
     _print(graph, record, wanted, bool(generate), as_json)
+
+
+def _run_reference(
+    graph: Graph,
+    values: Mapping[str, NDArray[Any]],
+    wanted: Sequence[str],
+    every: bool,
+    tokens: Sequence[int],
+    generate: int,
+    prefill: int | None,
+    quiet: bool,
+) -> Record:
+    """The record of a run; `every`: the wanted arrays of every step, else of the last alone."""
+    from logos.reference import Machine, run_steps
+
+    names = wanted if every else ()
+    taken = prefill_of(graph, tokens, prefill, names, wanted, quiet)
+    with progress("steps", quiet) as update:
+        record = run_steps(Machine(graph, values), names, tokens, generate, progress=update, prefill=taken)
+    if not every:
+        record.arrays = {name: [record.last[graph.taps[name]]] for name in wanted}
+    return record
 
 
 def _target(manager: Manager, engine: str) -> Target | None:
