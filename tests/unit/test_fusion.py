@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from logos import FUSION_STEPS, OPS, Graph, Source, plan_fusion
@@ -271,3 +273,9 @@ def test_every_step_says_what_it_sums_and_how_far_it_may_differ() -> None:
         assert step.becomes
         assert step.sums
         assert 0 <= step.bound <= 1e-6
+
+
+def test_the_page_of_plugins_has_the_table_of_steps() -> None:
+    page = (Path(__file__).parents[2] / "docs/plugins.md").read_text("utf-8")
+    for step in FUSION_STEPS:
+        assert f"| `{step.name}` | {step.becomes} | {step.sums} |\n" in page

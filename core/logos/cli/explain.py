@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from logos.cli.build_options import amount, size
+from logos.cli.build_options import amount, hold_option, size
 from logos.cli.common import open_manager, program_options, target_options, verbose_option
 from logos.cli.op_page import show_op, unknown_op
 from logos.source import printable
 
 if TYPE_CHECKING:
-    from logos.hookspecs import Artifact
+    from logos.hookspecs import Artifact, Job, Target
+    from logos.passes.fusion import Group
     from logos.weights.binding import Binding
 
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 @click.option("--target", metavar="NAME", help="Show what this target makes of the program.")
 @program_options
 @target_options
+@hold_option
 @verbose_option
 def command(
     words: tuple[str, ...],
@@ -30,10 +32,11 @@ def command(
     weights: Path | None,
     family: str | None,
     options: dict[str, str],
+    hold: tuple[str, ...],
     verbose: bool,
 ) -> None:
-    """Show what PROGRAM becomes: its leaves, what each sentence became, bytes, memory at the context, the stages of a
-    build; or the page of an OP."""
+    """Show what PROGRAM becomes: its leaves, what each sentence became and with which others it acts as one, bytes,
+    memory at the context, the stages of a build; or the page of an OP."""
     from logos.job import Request, bind_request, load_graph, make_job
 
     manager = open_manager(verbose)
@@ -43,17 +46,22 @@ def command(
         return
     if len(words) > 1 or not (Path(name).exists() or Path(name).suffix):
         raise unknown_op(name, [op.name for op in manager.ops])
-    request = Request(Path(words[0]), checkpoint, weights, family, options=options)
+    request = Request(Path(words[0]), checkpoint, weights, family, options=options, hold=hold)
     if target is None:
         graph = load_graph(manager, request)
-        _explain(bind_request(manager, graph, request), ())
+        _explain(bind_request(manager, graph, request), (), ())
         return
     from logos.artifacts import emit_artifacts
     from logos.explanation import stages
+    from logos.plan import check_hold
 
+    check_hold(manager.target(target), hold)
     made, job = make_job(manager, request, target)
     artifacts = emit_artifacts(made, job)
-    _explain(job.binding, artifacts)
+    groups = _groups(made, job)
+    _explain(job.binding, artifacts, groups)
+    if groups:
+        _fusion(made, job, groups)
     click.echo(f"\nstages of a build for {target}")
     for stage in stages(made, job, artifacts):
         click.echo(f"  {stage.title}")
@@ -61,7 +69,40 @@ def command(
             click.echo(f"    → {path}{'' if count is None else f': {size(count)}{stage.unit}'}")
 
 
-def _explain(binding: Binding, artifacts: tuple[Artifact, ...]) -> None:
+def _groups(target: Target, job: Job) -> tuple[Group, ...]:
+    """Which sentences act as one, where the target takes steps of the core's table."""
+    from logos.passes.fusion import FUSION_STEPS, job_groups
+
+    known = {step.name for step in FUSION_STEPS}
+    return job_groups(target, job) if known.intersection(target.fuses) else ()
+
+
+def _roles(groups: tuple[Group, ...]) -> dict[int, str]:
+    """For each node, by index: its group, the steps that made it, the sentences that it acts with."""
+    found = {}
+    for number, group in enumerate(groups, 1):
+        for node in group.nodes:
+            others = [str(other.line) for other in group.nodes if other is not node]
+            words = f"group {number} of {len(groups)}{', '.join(['', *group.steps])}"
+            words += f", with line{'s' if len(others) > 1 else ''} {', '.join(others)}" if others else ""
+            if node.out is not None and node.out in group.inner:
+                words += f"; {node.out.name} is not stored"
+            found[node.index] = words
+    return found
+
+
+def _fusion(target: Target, job: Job, groups: tuple[Group, ...]) -> None:
+    from logos.passes.fusion import FUSION_STEPS
+
+    click.echo(f"\nfusion: {amount(len(job.graph.nodes), 'operation')} in {amount(len(groups), 'group')}")
+    for step in FUSION_STEPS:
+        if step.name in target.fuses:
+            count = sum(step.name in group.steps for group in groups)
+            often = "held" if step.name in job.hold else f"{count:,} {'time' if count == 1 else 'times'}"
+            click.echo(f"  {step.name}, {often}: {step.becomes}")
+
+
+def _explain(binding: Binding, artifacts: tuple[Artifact, ...], groups: tuple[Group, ...]) -> None:
     from logos.explanation import became, memory, positions, said, shortened, source_of
 
     graph = binding.graph
@@ -77,10 +118,12 @@ def _explain(binding: Binding, artifacts: tuple[Artifact, ...]) -> None:
         cells = "  ".join(f"{cell:<{width}}" for cell, width in zip(row, wide, strict=False))
         click.echo(f"  {cells}  {printable(row[3])}".rstrip())
     click.echo("\nsentences")
-    lines = became(graph, artifacts)
+    lines, roles = became(graph, artifacts), _roles(groups)
     for node in graph.nodes:
         words, what = said(node)
         click.echo(f"  {node.line}: {words}\n      {what}")
+        if node.index in roles:
+            click.echo(f"      {roles[node.index]}")
         for line in shortened(lines.get(node.line, [])):
             click.echo(f"      {printable(line)}")
     context = positions(graph)
