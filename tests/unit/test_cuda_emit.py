@@ -22,7 +22,11 @@ from logos_cuda.lower import forward_graph
 from logos_cuda.text import comment, double, integer, string
 
 ROOT = Path(__file__).parents[2]
-ROTATED = "Let q be a 1 by 4 tensor of Real.\nLet c be a 1 by 2 tensor of Real.\nLet y be rope of q with cos c and sin c.\n"
+ROTATED = """\
+Let q be a 1 by 4 tensor of Real.
+Let c be a 1 by 2 tensor of Real.
+Let y be rope of q with cos c and sin c.
+"""
 SQUASHED = "Let x be a 2 by 3 tensor of Real.\nLet y be silu of x.\nLet z be silu of y.\n"
 UNFIT = """\
 Let q be a 1 by 8192 tensor of Real.

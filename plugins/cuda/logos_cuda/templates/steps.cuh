@@ -6,7 +6,7 @@ void check_rows() {
         CHECK(cudaMemcpy(&row, memory[rows[i].buffer], sizeof row, cudaMemcpyDeviceToHost));
         if (row < 0 || row >= rows[i].rows) {
             fprintf(stderr, rows[i].text, row);
-            exit(REFUSED);
+            leave(REFUSED);
         }
     }
 }
@@ -18,7 +18,7 @@ void check_fault() {
     for (int i = 0; i < MESSAGES; i++)
         if (messages[i].stage == found.stage && messages[i].kind == found.kind) {
             fprintf(stderr, messages[i].text, found.value);
-            exit(REFUSED);
+            leave(REFUSED);
         }
     end(DEVICE_FAILED, "stage " + std::to_string(found.stage) + " reported the fault " + std::to_string(found.kind));
 }

@@ -76,6 +76,7 @@ class Tap {
         if (options.dump.empty()) return;
         path = options.dump + "/" + name + ".npy";
         file = fopen((path + ".part").c_str(), "wb");
+        unfinished.push_back(path + ".part");
         if (file == nullptr) end(REFUSED, "cannot write " + path + ": " + strerror(errno));
         std::string head = std::string("{'descr': '") + (value.real ? "<f4" : "<i8") +
                            "', 'fortran_order': False, 'shape': (" + std::to_string(steps) + ", " +
