@@ -77,6 +77,16 @@ extern "C" __global__ void too_much(int *out) {
     out[threadIdx.x] = row[0];
 }
 
+extern "C" __global__ void nowhere(int *out, const int *in) { out[threadIdx.x] = in[threadIdx.x]; }
+
+extern "C" __global__ void divides(int *out, int by) { out[threadIdx.x] = 7 / (by - int(threadIdx.x)); }
+
+extern "C" __global__ void deep(int *out) {
+    volatile char row[400 << 10];
+    for (int i = 0; i < int(sizeof row); i += 1000) row[i] = char(i);
+    out[threadIdx.x] = row[threadIdx.x * 1000];
+}
+
 extern "C" __global__ void plain(int *out) { out[0] = 1; }
 
 int main(int count, char **arguments) {
@@ -101,6 +111,9 @@ int main(int count, char **arguments) {
         cudaFuncSetAttribute(too_much, cudaFuncAttributeMaxDynamicSharedMemorySize, 200 << 10);
         LOGOS_LAUNCH(too_much, 1, 32, 200 << 10, 0, out);
     }
+    CASE(deep, 1, 1);
+    if (!strcmp(name, "nowhere")) LOGOS_LAUNCH(nowhere, 1, 1, 0, 0, out, nullptr);
+    if (!strcmp(name, "divides")) LOGOS_LAUNCH(divides, 1, 32, 0, 0, out, 5);
     if (!strcmp(name, "host_pointer")) LOGOS_LAUNCH(plain, 1, 1, 0, 0, mine);
 #ifndef __CUDACC__
     if (!strcmp(name, "outside")) __syncthreads();

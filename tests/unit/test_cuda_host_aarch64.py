@@ -15,7 +15,8 @@ CASES = {
     "collectives": (
         *("shuffles", "halves", "partial", "early", "active", "multiply", "copies", "places", "race", "barrier"),
     ),
-    "faults": tuple(FAULTS),
+    # A division by zero ends no program there, as on a GPU.
+    "faults": tuple(case for case in FAULTS if case != "divides"),
     "memory": ("inside", "unwritten", "freed"),
     "numbers": ("narrow", "widen", "half_sums", "bfloat16_sums", "integers", "roundings", "atomics"),
     "runtime": ("launches", "copies", "streams", "replays", "captures"),

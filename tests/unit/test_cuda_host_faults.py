@@ -9,6 +9,9 @@ from cuda_host import ORDERS, PROGRAMS, build, run
 
 MEET = "let every lane that the mask names make this very call, or name only those that make it"
 NEVER = "waits for lanes that do not come"
+NOWHERE = """\
+it reads or writes memory that is not there, or its stack is full
+  next: build it with the address sanitizer, which says where; a thread's own arrays have 128 KB"""
 HERE = "kernel {}, block (0, 0, 0), thread ({}, 0, 0): "
 
 FAULTS = {
@@ -63,6 +66,13 @@ kernel two_barriers, block (0, 0, 0): its threads wait at different barriers
     "too_much": f"""\
 {HERE.format("too_much", 0)}245760 bytes of shared memory with row
   next: declare at most 48 KB (49152 bytes), of at most 227 KB with the dynamic memory""",
+    "nowhere": f"""\
+{HERE.format("nowhere", 0)}{NOWHERE}""",
+    "deep": f"""\
+{HERE.format("deep", 0)}{NOWHERE}""",
+    "divides": f"""\
+{HERE.format("divides", 5)}it divides an integer by zero
+  next: on a GPU the result is any number: test for zero""",
     "host_pointer": """\
 kernel plain: its argument 1 points to no memory of the device
   next: pass memory that cudaMalloc or cudaMallocHost gave and nothing freed""",

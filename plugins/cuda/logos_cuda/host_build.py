@@ -15,7 +15,7 @@ HOST = Path(__file__).parent / "host"
 """The folder of `logos_host.h`."""
 
 _COMPILERS = ("g++", "clang++")
-_FLAGS = ("-std=c++17", "-O2", "-ffp-contract=off", "-pthread")
+_FLAGS = ("-std=c++17", "-O2", "-ffp-contract=off", "-fstack-clash-protection", "-pthread")
 _SANITIZING = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-g1")
 
 

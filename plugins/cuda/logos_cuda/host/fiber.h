@@ -21,9 +21,10 @@ void __sanitizer_start_switch_fiber(void **fake_stack, const void *bottom, size_
 void __sanitizer_finish_switch_fiber(void *fake_stack, const void **bottom, size_t *size);
 void __asan_poison_memory_region(void const volatile *memory, size_t size);
 void __asan_unpoison_memory_region(void const volatile *memory, size_t size);
-// What a program still holds at its end is no fault here, and leak detection fails under tracers and emulators. Not
-// weak, as clang's own is: a program is one translation unit.
-const char *__asan_default_options() { return "detect_leaks=0"; }
+// What a program still holds at its end is no fault here, and leak detection fails under tracers and emulators. What
+// a sanitizer finds ends the program as every fault does. Not weak, as clang's own is: a program is one translation unit.
+const char *__asan_default_options() { return "detect_leaks=0:exitcode=86"; }
+const char *__ubsan_default_options() { return "exitcode=86"; }
 }
 #endif
 

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "crash.h"
 #include "memory.h"
 #include "meeting.h"
 #include "shared.h"
@@ -21,6 +22,7 @@ inline Worker *this_worker() {
         }
         own->shared = static_cast<Shared *>(shared);
         adopt(&own->root);
+        watch_signals();
     }
     return own;
 }
