@@ -180,11 +180,13 @@ inline void fiber_main(Fiber *fiber) {
     }
 }
 
-// Sets the threads' places for every block of a launch.
+// Sets the threads' places for every block of a launch, where the last launch had other blocks.
 inline void prepare(Worker &w, const Launch &launch) {
     w.launch = &launch;
-    dim3 shape = block_shape = launch.block;
     grid_shape = launch.grid;
+    dim3 shape = launch.block;
+    if (w.threads && shape.x == block_shape.x && shape.y == block_shape.y && shape.z == block_shape.z) return;
+    block_shape = shape;
     w.threads = shape.x * shape.y * shape.z;
     w.warps = (w.threads + WARP - 1) / WARP;
     for (unsigned i = 0; i < w.threads; i++) {

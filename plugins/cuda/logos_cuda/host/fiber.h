@@ -150,14 +150,15 @@ inline Fiber *new_fiber(void (*entry)(Fiber *)) {
     size_t whole = STACK + PAGE;
     void *memory = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED) end_with("no memory is left for the stack of a thread", "set LOGOS_HOST_THREADS=1");
-    // A stack that overflows must not write into its neighbour. Where the system has no more mappings to give, it may.
-    (void)mprotect(memory, PAGE, PROT_NONE);
+    static unsigned fibers = 0;
+    unsigned number = __atomic_fetch_add(&fibers, 1, __ATOMIC_RELAXED);
+    // A stack that overflows must not write into its neighbour. A guard costs a mapping, of which Linux gives 65,530.
+    if (number < 24000) (void)mprotect(memory, PAGE, PROT_NONE);
     Fiber *fiber = new Fiber;
     fiber->stack = static_cast<char *>(memory) + PAGE;
     fiber->size = STACK;
     // Stacks that all ended at the same place of a page would share a few sets of the cache.
-    static unsigned made = 0;
-    size_t colour = __atomic_fetch_add(&made, 1, __ATOMIC_RELAXED) * 320 % 8192;
+    size_t colour = number * 320 % 8192;
     uintptr_t *top = reinterpret_cast<uintptr_t *>(static_cast<char *>(memory) + whole - colour);
 #if defined(__x86_64__)
     // r15 r14 r13 r12 rbx rbp and the return address; two words of zero leave the stack aligned to 16 for `call`.
