@@ -138,3 +138,9 @@ def test_a_build_makes_a_recording_once(tmp_path: Path, capfd: pytest.CaptureFix
     assert record in built("-D", "selftest=3")
     assert built() == ["emit p for rdu-sambaflow"]
     assert not made.exists()
+
+
+def test_the_recording_is_a_stage_that_explain_shows(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "p.lg").write_text(PROGRAM, "utf-8")
+    logos("explain", tmp_path / "p.lg", "--target", "rdu-sambaflow", "-D", "selftest=3")
+    assert "record 3 steps of the reference machine" in capfd.readouterr().out

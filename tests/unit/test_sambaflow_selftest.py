@@ -214,6 +214,14 @@ def test_without_the_file_it_says_how_to_build_it(kit: Kit, capsys: pytest.Captu
     assert said == f"{folder / 'selftest.safetensors'} is not there; build the artifact with -D selftest=N\n"
 
 
+@pytest.mark.parametrize("given", [["--set", "tok=1"], ["--tokens", "1"]])
+def test_it_takes_no_other_values(given: list[str], kit: Kit, capsys: pytest.CaptureFixture[str]) -> None:
+    module = load(kit() / "model.py")
+    assert module.main(module.PROGRAM, ["--selftest", *given], module.selftest) == 1
+    said = "--selftest takes every value from the recording: leave --set and --tokens out\n"
+    assert capsys.readouterr().err == said
+
+
 def test_another_programs_recording_is_refused(
     kit: Kit, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -205,6 +205,8 @@ class Report:
 
 def selftest(program: Program, arguments: argparse.Namespace) -> int:
     """Runs the recorded steps on the host: every stage of the first one, outputs and states of all."""
+    if arguments.set or arguments.tokens is not None:
+        raise ArtifactError("--selftest takes every value from the recording: leave --set and --tokens out")
     recorded, dtype = Recorded(program), torch_dtype(arguments.dtype)
     module = program.module()
     given = recorded.weights()
