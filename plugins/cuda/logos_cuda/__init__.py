@@ -1,1 +1,52 @@
-"""The cuda target: one program becomes one self-contained CUDA program."""
+"""The cuda target: one program becomes one self-contained CUDA program.
+
+    from logos_cuda import emit_forward, forward_graph
+
+    text = emit_forward(forward_graph(graph))
+
+Names are loaded when they are first asked for, so importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from logos_cuda.emit import emit_forward as emit_forward
+    from logos_cuda.lower import collect_inits as collect_inits
+    from logos_cuda.lower import forward_graph as forward_graph
+    from logos_cuda.stages import Buffer as Buffer
+    from logos_cuda.stages import ForwardError as ForwardError
+    from logos_cuda.stages import ForwardGraph as ForwardGraph
+    from logos_cuda.stages import Kernel as Kernel
+    from logos_cuda.stages import Launch as Launch
+    from logos_cuda.stages import Record as Record
+    from logos_cuda.stages import Stage as Stage
+    from logos_cuda.stages import StageRefusal as StageRefusal
+
+_HOMES = {
+    "Buffer": "stages",
+    "ForwardError": "stages",
+    "ForwardGraph": "stages",
+    "Kernel": "stages",
+    "Launch": "stages",
+    "Record": "stages",
+    "Stage": "stages",
+    "StageRefusal": "stages",
+    "collect_inits": "lower",
+    "emit_forward": "emit",
+    "forward_graph": "lower",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'logos_cuda' has no attribute {name!r}")
+    return getattr(importlib.import_module(f"logos_cuda.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})
