@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from conformance_target import Array, Erring, manager_of, plugin_of
 
 import logos.discovery
-from logos import Graph, Node, Refusal, Refused, Spot, refuse
+from logos import Graph, Inputs, Job, Node, Refusal, Refused, Role, Spot, refuse
 from logos.cli.main import main
 from logos.conformance import conform
 from logos.conformance.trials import TOGETHER
@@ -89,6 +90,22 @@ def test_a_state_that_is_not_written_is_found(name: str, node: str) -> None:
 
     (report,) = conform(manager_of(Erring(err=err)), "erring", [name]).ops
     assert report.failed > 0
+
+
+class Misreading(Erring):
+    """Takes every weight for twice what it is."""
+
+    def run(self, job: Job, inputs: Inputs) -> Mapping[str, Any]:
+        weights = {bound.name for bound in job.binding.leaves if bound.role is Role.WEIGHT}
+        self.err = lambda node, array: array * 2 if any(one.name in weights for one in node.inputs) else array
+        return super().run(job, inputs)
+
+
+def test_operands_come_as_weights_too_and_those_that_are_misread_are_found() -> None:
+    (report,) = conform(manager_of(Misreading()), "erring", ["matmul"]).ops
+    assert 0 < report.failed < len(report.outcomes)
+    assert report.smallest is not None
+    assert report.smallest.case.form.stored
 
 
 def test_an_integer_off_by_one_is_found() -> None:
@@ -233,14 +250,31 @@ def test_a_failure_prints_a_program_and_the_command_that_shows_it(command: Comma
     program = [line[4:] for line in lines if line.startswith("    ")]
     assert program[0] == "# matmul: A (m, k), B (k, n) -> (m, n)"
     assert program[2].endswith(" be a 1 by 2 tensor of Real.")
-    (next_,) = (line for line in lines if line.startswith("  next: "))
     assert "silu" not in ran.out.partition("; not spelled")[0]
-    (tmp_path / "case.lg").write_text("\n".join(program) + "\n", encoding="utf-8")
-    arguments = shlex.split(next_.split("`")[1])
-    assert arguments[:2] == ["logos", "verify"]
-    again = command(target, *arguments[1:])
+    again = command(target, *saved(ran, tmp_path))
     assert (again.code, again.err) == (4, "")
     assert "BEYOND ITS BOUND" in again.out
+
+
+def saved(ran: Ran, folder: Path) -> list[str]:
+    """Does what a failure's last line says: saves the program, and returns the command's arguments."""
+    lines = ran.out.splitlines()
+    program = [line[4:] for line in lines if line.startswith("    ")]
+    (folder / "case.lg").write_text("\n".join(program) + "\n", encoding="utf-8")
+    (next_,) = (line for line in lines if line.startswith("  next: "))
+    arguments = shlex.split(next_.split("`")[1])
+    assert arguments[0] == "logos"
+    return arguments[1:]
+
+
+def test_the_command_of_a_failure_with_weights_says_that_they_are_weights(command: Command, tmp_path: Path) -> None:
+    ran = command(Misreading(), "conformance", "erring", "--op", "embedding")
+    arguments = saved(ran, tmp_path)
+    again = command(Misreading(), *arguments)
+    assert "--tensor" in arguments
+    assert again.code == 4
+    without = [word for word in arguments if not word.startswith(("--tensor", "table_"))]
+    assert command(Misreading(), *without).code == 0
 
 
 def test_the_command_prints_json(command: Command) -> None:

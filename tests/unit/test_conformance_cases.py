@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from itertools import count
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from logos.check import read_program
 from logos.conformance import Case, Prepared, cases, variants
 from logos.conformance.prepare import prepare
 from logos.conformance.shrink import smaller
+from logos.conformance.sizes import awkward_sizes
 from logos.grammar import make_grammar
 from logos.verification import difference
 
@@ -65,6 +67,29 @@ def test_the_ratios_and_limits_of_counts_are_among_the_cases() -> None:
     assert any(one["H"] == 3 * one["KV"] > 3 for one in sizes("attention"))
     assert any(2 * one["half"] == one["hd"] for one in sizes("rope") if "hd" in one)
     assert any(2 * one["half"] < one["hd"] for one in sizes("rope") if "hd" in one)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_awkward_sizes_do_not_hang_on_luck(seed: int) -> None:
+    def awkward(name: str, rule: int = 0) -> list[dict[str, int]]:
+        return list(awkward_sizes(BY_NAME[name], BY_NAME[name].shapes[rule], Random(seed)))
+
+    assert any((one["HK"], one["HV"]) == (2, 6) for one in awkward("gated delta"))
+    assert any((one["HK"], one["HV"]) == (3, 3) for one in awkward("gated delta"))
+    assert any(one["TOP"] == one["EXPERTS"] == 5 for one in awkward("moe"))
+    assert any((one["half"], one["hd"]) == (5, 10) for one in awkward("rope", 1))
+    assert {one["TAPS"] for one in awkward("causal conv")} >= {1, 2, 3, 4, 5}
+    for name, op in BY_NAME.items():
+        assert set(awkward(name)[0].values()) == {1}
+        assert max(size for one in awkward(name) for size in one.values()) >= 257
+        assert len(awkward(name)) > len(op.shapes[0].operands)
+
+
+def test_operands_after_the_first_are_weights_in_every_other_round() -> None:
+    weights = {name: {one.case.weights for one in drawn(name)} for name in ("matmul", "embedding", "causal conv")}
+    assert {tuple(name.split("_")[0] for name in found) for found in weights["matmul"]} == {(), ("b",)}
+    assert {tuple(name.split("_")[0] for name in found) for found in weights["embedding"]} == {(), ("table",)}
+    assert {tuple(name.split("_")[0] for name in found) for found in weights["causal conv"]} == {(), ("wc",)}
 
 
 def test_cases_are_the_same_again_and_other_ones_for_another_seed() -> None:
