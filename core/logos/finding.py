@@ -30,6 +30,7 @@ class Finding:
              `leaf`      in a leaf that it reads, and not in what it does
              `rounding`  in no stage alone: each gives what its operands give, within the bound of one op
              `unread`    in one of the stages `inside`, whose values were not all read, behind the values of `border`
+             `program`   in neither: the reference machine makes no number there itself
     most     for `rounding`: the stage that adds most of its own
     nearest  what came nearest to its bound
     read, unread   the values of stages that were read, and not
@@ -146,6 +147,8 @@ def _fault(culprit: Stage, first_alone: Place | None) -> str:
         return "unread"
     if not culprit.right_alone:
         return "stage"
+    if any(measure.gap is not None and measure.gap.due != measure.gap.due for measure in culprit.results):
+        return "program"  # a NaN that both make agrees with nothing, itself included
     # It is right with the leaves that the run had: was it wrong with those that are due?
     blamed = (culprit.step, culprit.node.index) == first_alone
     return "leaf" if blamed and culprit.wrong_leaves else "rounding"

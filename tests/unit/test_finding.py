@@ -143,15 +143,19 @@ Let next be argmax of a.
 ROWS = {"emb": [[1e-3, 0.0], [1.0, 2.0], [0.5, 0.5]]}
 
 
-def test_the_scale_is_that_of_all_steps() -> None:
+@pytest.mark.parametrize("tokens", [(0, 1), (1, 0)])
+def test_the_scale_is_that_of_all_steps(tokens: tuple[int, int]) -> None:
     """1e-4 of row 0 is far from it, and near by the measure of row 1."""
+    small = tokens.index(0)
 
     def off(step: int, tap: str, value: Array) -> Array:
-        return value + 1e-4 if tap == "x" and step == 0 else value
+        return value + 1e-4 if tap == "x" and step == small else value
 
-    finding = Case(TABLE, ROWS, (0, 1), change=off).find()
-    assert (finding.first, finding.nearest and finding.nearest[1].part) == (None, pytest.approx(0.5, rel=0.1))
-    assert named(Case(TABLE, ROWS, (0, 0), change=off).find()) == (0, 5)
+    finding = Case(TABLE, ROWS, tokens, change=off).find()
+    assert finding.first is None
+    assert finding.nearest is not None
+    assert 0.4 < finding.nearest[1].part < 0.9
+    assert named(Case(TABLE, ROWS, (0, 0), change=off).find()) == (small, 5)
 
 
 def test_the_first_is_the_earliest_step_and_in_it_the_earliest_stage() -> None:
@@ -186,6 +190,18 @@ def test_a_wrong_leaf_is_named_where_it_is_read_first(leaves: dict[str, Any], li
     assert (named(finding), finding.fault) == ((0, line), "leaf")
     assert finding.first is not None
     assert [measure.value.name for measure in finding.first.wrong_leaves] == [wrong]
+
+
+def test_a_wrong_leaf_is_not_taken_for_a_wrong_stage_whose_rounding_it_enlarges() -> None:
+    large = {"emb": [[1e-3, 0.0], [1e4, 2e4], [0.5, 0.5]]}
+    finding = Case(TABLE, ROWS, (1, 2), change=at("x", 1 + 1e-6), leaves=large).find()
+    assert (named(finding), finding.fault) == ((0, 5), "leaf")
+
+
+def test_what_is_no_number_on_both_sides_is_the_programs_fault() -> None:
+    program = "Let x be a 1 by 3 tensor of Real.\nLet y be silu of x.\nLet z be silu of y.\n"
+    finding = Case(program, {"x": [[1.0, NAN, 2.0]]}).find()
+    assert (named(finding), finding.fault, finding.cause) == ((0, 2), "program", None)
 
 
 def test_the_choice_of_an_argmax_is_held_to_the_rule() -> None:

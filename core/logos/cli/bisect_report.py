@@ -97,6 +97,8 @@ class _Report:
             border = self._listed([names[value] for value in finding.border])
             behind = f", behind {border}, which hold" if border else ""
             return f"the fault lies in the stages of lines {lines}{behind}: the rest between them was not read"
+        if finding.fault == "program":
+            return f"the reference machine itself makes no number at {where}: look at the program and its values"
         most = finding.most
         adds = ""
         if most is not None:
