@@ -129,6 +129,13 @@ extern "C" __global__ void tickets(int *out) {
     if (threadIdx.x % 32 == 5) out[101 + blockIdx.x] = threadIdx.x / 32;
 }
 
+// The order in which threads came by before and after a barrier.
+extern "C" __global__ void turns(int *out) {
+    out[threadIdx.x] = atomicAdd(out + 128, 1);
+    __syncthreads();
+    out[64 + threadIdx.x] = atomicAdd(out + 128, 1);
+}
+
 // One thread reads what another wrote, with a barrier between and without.
 extern "C" __global__ void race(int *out, int waits) {
     LOGOS_SHARED(int, row, 64);
@@ -211,6 +218,7 @@ int main(int count, char **arguments) {
     if (!strcmp(name, "copies")) run_copies(out);
     if (!strcmp(name, "places")) LOGOS_LAUNCH(places, dim3(3, 2, 2), dim3(5, 3, 4), 240, 0, out), show(name, out, 720);
     if (!strcmp(name, "tickets")) LOGOS_LAUNCH(tickets, 100, 64, 0, 0, out), show(name, out, 201);
+    if (!strcmp(name, "turns")) LOGOS_LAUNCH(turns, 1, 64, 0, 0, out), show(name, out, 128);
     if (!strcmp(name, "race")) LOGOS_LAUNCH(race, 1, 64, 0, 0, out, 0), show(name, out, 64);
     if (!strcmp(name, "barrier")) LOGOS_LAUNCH(race, 1, 64, 0, 0, out, 1), show(name, out, 64);
     const cudaError_t error = cudaDeviceSynchronize();

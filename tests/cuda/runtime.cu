@@ -178,6 +178,13 @@ static void captures(int *x) {
     cudaEventRecord(fork, stream), cudaStreamWaitEvent(other, fork, 0);
     step(x, x, other);
     SAY(cudaStreamEndCapture(stream, &graph));
+    // Joined, but not for what came after the event.
+    cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal);
+    cudaEventRecord(fork, stream), cudaStreamWaitEvent(other, fork, 0);
+    cudaEventRecord(fork, other);
+    step(x, x, other);
+    cudaStreamWaitEvent(stream, fork, 0);
+    SAY(cudaStreamEndCapture(stream, &graph));
     cudaGetLastError();
     step(x, x, stream);
     SAY(cudaStreamSynchronize(stream));

@@ -135,6 +135,19 @@ def test_blocks_and_warps_run_in_the_order_asked_for(program: Path) -> None:
     assert len({tuple(printed) for printed in got.values()}) == len(ORDERS)
 
 
+def test_threads_take_turns_anew_after_a_barrier(program: Path) -> None:
+    turns = {order: np.reshape(numbers(program, "turns", order=order)["turns"], (2, 64)) for order in ORDERS}
+    assert turns["forward"].tolist() == np.arange(128).reshape(2, 64).tolist()
+    assert turns["reverse"].tolist() == np.arange(128).reshape(2, 64)[:, ::-1].tolist()
+    for order in ORDERS[2:]:
+        before, after = turns[order]
+        assert sorted(before.tolist()) == list(range(64))
+        assert sorted(after.tolist()) == list(range(64, 128))
+        # Lanes are shuffled anew, not only warps.
+        within = [[row[w * 32 : w * 32 + 32].argsort().tolist() for w in range(2)] for row in (before, after)]
+        assert within[0] != within[1]
+
+
 def test_an_order_shows_a_missing_barrier_and_no_order_a_barrier_that_is_there(program: Path) -> None:
     right = [(t + 21) % 64 for t in range(64)]
     wrong = {order: numbers(program, "race", order=order)["race"] for order in ORDERS}

@@ -82,6 +82,7 @@ cudaMalloc(&memory, 4): cudaSuccess
 cudaStreamEndCapture(stream, &graph): cudaSuccess
 1
 cudaStreamEndCapture(stream, &graph): cudaErrorStreamCaptureUnjoined
+cudaStreamEndCapture(stream, &graph): cudaErrorStreamCaptureUnjoined
 cudaStreamSynchronize(stream): cudaSuccess
 cudaGetLastError(): cudaSuccess
 """
