@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from toy_build import Ran, Toy
 
+from logos import Artifact
+from logos_sambaflow.target import SambaflowTarget
+
 PROGRAM = "Let x be a 1 by 2 tensor of Real.\nLet y be silu of x.\n"
 SUPPORT = """\
 schema = "logos.sambaflow.support"
@@ -51,6 +54,17 @@ def test_options_of_a_probe_are_checked(toy: Toy) -> None:
         "-D dtipe: target rdu-sambaflow has no option dtipe; did you mean dtype? [unknown-option]"
     )
     assert not (toy.folder / "probes").exists()
+
+
+def test_a_probe_outside_its_folder_is_refused(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SambaflowTarget, "probes", lambda self, options: (Artifact("../run.py", ""),))
+    ran = toy.logos("probe", "--target", "rdu-sambaflow", "-o", "probes")
+    assert ran.code == 1
+    assert ran.err.startswith(
+        "target rdu-sambaflow: target rdu-sambaflow wants to write '../run.py', which does not stay inside the "
+        "artifact's folder [bad-artifact-path]\n"
+    )
+    assert not (toy.folder / "run.py").exists()
 
 
 def test_a_folder_that_cannot_be_made_is_refused(toy: Toy) -> None:

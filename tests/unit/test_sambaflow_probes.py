@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
+import os
+import subprocess
+import sys
 from functools import cache
 from types import ModuleType
 from typing import Any
@@ -51,7 +55,7 @@ def test_first_spellings_are_probed_first_and_each_once() -> None:
     assert len({probe["folder"] for probe in listed()}) == len(names)
     kinds = list(dict.fromkeys("first" if name in spelling.FIRST_OPS else kind for kind, name in names))
     assert kinds[0] == "first"
-    assert names[-1] == ("spelling", "gated_delta_by_pow")
+    assert names[-1] == ("spelling", "gated_delta_by_softmax_and_pow")
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -79,6 +83,18 @@ def test_a_module_gives_what_is_due_on_plain_torch(whole: bool) -> None:
             far = run_probes.difference(run_probes.flat(due), run_probes.flat(found))
             assert far <= probe["bound"], (probe["folder"], far)
             assert any(run_probes.flat(due)), f"{probe['folder']} would pass for an operator that gives zeros"
+
+
+def test_row_numbers_are_none_that_a_constant_would_give() -> None:
+    """A module is traced with ones: a row that was baked in is row 1, a lost one row 0."""
+    rows = 0
+    for probe in listed():
+        values = json.loads(texts()[f"{probe['folder']}/values.json"])
+        for entry in values["inputs"]:
+            if entry["dtype"] == "int32" and probe["dtype"] != "int32":
+                assert set(run_probes.flat(entry["values"])) <= {4, 5}
+                rows += 1
+    assert rows > 10
 
 
 def test_values_are_held_exactly_and_float32_ones_not_by_bfloat16() -> None:
@@ -129,6 +145,11 @@ def test_the_runner_needs_the_standard_library_alone() -> None:
     assert not names & {"torch", "numpy", "sambaflow"}
 
 
-def test_probes_are_the_same_each_time() -> None:
-    again = {artifact.path: artifact.text for artifact in probing.probe_artifacts()}
-    assert again == texts()
+def test_probes_are_the_same_in_every_process() -> None:
+    program = (
+        "import hashlib, logos_sambaflow.probing as p\n"
+        "print(hashlib.sha256(repr(p.probe_artifacts()).encode()).hexdigest())\n"
+    )
+    environment = {**os.environ, "PYTHONHASHSEED": "7", "LC_ALL": "C", "TZ": "Asia/Tokyo"}
+    ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == hashlib.sha256(repr(probing.probe_artifacts()).encode()).hexdigest()

@@ -10,6 +10,7 @@ import pytest
 
 from logos import Refused, Request, Source, make_job, make_manager
 from logos_sambaflow.choice import choose
+from logos_sambaflow.parts import digest
 from logos_sambaflow.support import NOTHING, Finding, Support, read_support
 from logos_sambaflow.target import SambaflowTarget
 
@@ -79,6 +80,21 @@ AGAIN = "\n  next: write it with run_probes.py of this LOGOS's `logos probe`"
             "    second = 1\n    ^^^^^^" + AGAIN,
         ),
         (
+            HEAD.replace("1", "true"),
+            "support.toml:2:1: version: it is of version True; this LOGOS reads version 1 [bad-support]\n"
+            "    version = true\n    ^^^^^^^" + AGAIN,
+        ),
+        (
+            HEAD + finding("operator", "add", 'finding = "wrong"\nbound = true\n'),
+            "support.toml:6:1: operator.add.float32.bound: a number is due [bad-support]\n"
+            "    bound = true\n    ^^^^^" + AGAIN,
+        ),
+        (
+            HEAD + finding("operator", "add", 'finding = "wrong"\ncompiled = 1\n'),
+            "support.toml:6:1: operator.add.float32.compiled: true or false is due [bad-support]\n"
+            "    compiled = 1\n    ^^^^^^^^" + AGAIN,
+        ),
+        (
             HEAD + "operator = 3\n",
             "support.toml:3:1: operator: a table is due [bad-support]\n    operator = 3\n    ^^^^^^^^" + AGAIN,
         ),
@@ -125,11 +141,12 @@ def test_what_was_found_against_an_operator_turns_to_the_alternative() -> None:
     assert choose("silu", "float32", found(silu=bad, cat=bad)).objections == (
         'silu uses silu, which failed ("no") in float32',
         'silu_by_softmax uses cat, which failed ("no") in float32',
+        "silu_by_sigmoid uses sigmoid, which was not verified in float32",
     )
 
 
 def test_what_was_found_against_a_spelling_turns_to_the_alternative() -> None:
-    wrong = Support({("silu", "float32"): Finding("wrong", 0.02, 1e-4)}, {})
+    wrong = Support({("silu", "float32"): Finding("wrong", 0.02, 1e-4, digest=digest("silu"))}, {})
     choice = choose("silu", "float32", wrong)
     assert (choice.helper, choice.objections) == (
         "silu_by_softmax",
@@ -137,13 +154,27 @@ def test_what_was_found_against_a_spelling_turns_to_the_alternative() -> None:
     )
 
 
+def test_of_several_dtypes_the_gravest_finding_counts() -> None:
+    neg = {("neg", "float32"): Finding("verified"), ("neg", "int32"): Finding("failed", message="no")}
+    assert Support({}, neg).operator("neg", ("float32", "int32")) == neg["neg", "int32"]
+    assert Support({}, neg).operator("neg", ("float32",)) == neg["neg", "float32"]
+    assert Support({}, neg).operator("neg", ("bfloat16",)) is None
+
+
+def test_what_was_found_of_another_text_is_left_aside() -> None:
+    old = Support({("silu", "float32"): Finding("wrong", 0.02, 1e-4, digest="0123456789abcdef")}, {})
+    assert choose("silu", "float32", old).helper == "silu"
+    assert digest("silu_by_softmax") not in (digest("silu"), digest("swiglu_by_softmax"))
+
+
 def test_an_unknown_operator_is_used_only_where_it_was_verified() -> None:
     bad, good = Finding("falls back", log="…"), Finding("verified", 0.0, 0.1)
-    assert choose("softmax", "float32", found(softmax=bad)).helper is None
+    assert choose("softmax", "float32", found(softmax=bad)).helper == "softmax_by_silu"
     assert choose("softmax", "float32", found(softmax=bad, exp=good)).helper == "softmax_by_exp"
     assert choose("sigmoid", "float32", found(softmax=bad, exp=good)).helper == "sigmoid_by_exp"
     assert choose("sigmoid", "float32", found(softmax=bad, exp=good, sigmoid=good)).helper == "sigmoid_by_torch"
-    whole = Support({("softmax_by_exp", "float32"): good}, {("softmax", "float32"): bad})
+    spelled = Finding("verified", 0.0, 0.1, digest=digest("softmax_by_exp"))
+    whole = Support({("softmax_by_exp", "float32"): spelled}, {("softmax", "float32"): bad})
     assert choose("softmax", "float32", whole).helper == "softmax_by_exp"
 
 
@@ -173,13 +204,27 @@ def operators(texts: dict[str, str]) -> dict[str, Any]:
 
 def test_the_manifest_says_what_was_found_with_its_measure(tmp_path: Path) -> None:
     support = finding("operator", "silu", 'finding = "verified"\ndifference = 2e-8\nbound = 0.0001\n')
-    support += finding("spelling", "sigmoid", 'finding = "verified"\ndifference = 1e-8\nbound = 0.0001\n')
+    verified = f'digest = "{digest("sigmoid")}"\nfinding = "verified"\ndifference = 1e-8\nbound = 0.0001\n'
+    support += finding("spelling", "sigmoid", verified)
     texts = emitted(tmp_path, support)
     assert operators(texts)["silu"] == {"name": "silu", "support": "verified", "difference": 2e-8, "bound": 1e-4}
     assert operators(texts)["softmax"] == {"name": "softmax", "support": "vendor-used"}
     ops = json.loads(texts["manifest.json"])["ops"]
     assert ops[1]["spelling"] == {"name": "sigmoid", "support": "verified", "difference": 1e-8, "bound": 1e-4}
     assert "spelling" not in ops[0]
+    plain = json.loads(emitted(tmp_path, support, operators="plain")["manifest.json"])["ops"]
+    assert "spelling" not in plain[1]
+
+
+def test_the_readme_leaves_out_the_unknown_operators_that_were_verified(tmp_path: Path) -> None:
+    text = "Let a be a 1 by 2 tensor of Real.\nLet Dt be a 1 by 2 tensor of Real.\n" + (
+        "Let Al be a 1 by 2 tensor of Real.\nLet y be decay of a with bias Dt rate Al.\n"
+    )
+    verified = 'finding = "verified"\ndifference = 0.0\nbound = 0.0001\n'
+    assert "`softplus`, `exp`" in emitted(tmp_path, "", text)["README.md"]
+    readme = emitted(tmp_path, finding("operator", "exp", verified), text)["README.md"]
+    assert "`softplus`" in readme
+    assert "`exp`" not in readme
 
 
 def test_the_manifest_of_plain_spellings_says_what_speaks_against_them(tmp_path: Path) -> None:
@@ -199,8 +244,8 @@ def test_an_op_without_a_spelling_is_refused_with_every_place_and_what_was_found
 
 UNSPELLED = """\
 p.lg:2:1: rdu-sambaflow has no spelling of silu that the probes leave: silu uses silu, which is wrong by 0.0099 (bound \
-0.0001) in float32; silu_by_softmax uses softmax, which falls back ("silu: falling back to CPU") in float32 \
-[unsupported-op]
+0.0001) in float32; silu_by_softmax uses softmax, which falls back ("silu: falling back to CPU") in float32; \
+silu_by_sigmoid uses sigmoid, which was not verified in float32 [unsupported-op]
     Let y be silu of x.
     ^^^^^^^^^^^^^^^^^^
   also p.lg:4:1
@@ -209,7 +254,8 @@ p.lg:2:1: rdu-sambaflow has no spelling of silu that the probes leave: silu uses
   next: build for a dtype that was verified, write the program without this op, or probe a newer SambaFlow
 p.lg:3:1: rdu-sambaflow has no spelling of sigmoid that the probes leave: sigmoid uses softmax, which falls back \
 ("silu: falling back to CPU") in float32; sigmoid_by_torch uses sigmoid, which was not verified in float32; \
-sigmoid_by_exp uses exp, which was not verified in float32 [unsupported-op]
+sigmoid_by_exp uses exp, which was not verified in float32; sigmoid_by_silu uses silu, which is wrong by 0.0099 (bound \
+0.0001) in float32 [unsupported-op]
     Let z be sigmoid of y.
     ^^^^^^^^^^^^^^^^^^^^^
   next: build for a dtype that was verified, write the program without this op, or probe a newer SambaFlow"""

@@ -32,7 +32,7 @@ def choose(first: str, dtype: str, found: Support) -> Choice:
 def _objections(helper: str, first: bool, dtype: str, found: Support) -> Iterator[str]:
     """What speaks against a helper: what the probes found of it, of an operator, and that an operator of an alternative
     is neither listed nor verified."""
-    own = found.spellings.get((helper, dtype))
+    own = found.spelling(helper, dtype)
     if own is not None and own.finding != VERIFIED:
         yield f"{helper} {own.text()} in {dtype}"
     for operator, kind in in_dtypes(helper, operators_of(helper, "listed"), dtype):

@@ -113,7 +113,9 @@ def _op(layout: Layout, statement: Statement) -> dict[str, Any]:
         "torch": statement.torch,
         "operators": _operators(layout, statement),
     }
-    found = layout.found.spellings.get((statement.helper.name, layout.dtype_of(node)))
+    found = None
+    if layout.options.operators == "listed":  # a plain helper may bear the name of a listed one
+        found = layout.found.spelling(statement.helper.name, layout.dtype_of(node))
     return record if found is None else record | {"spelling": {"name": statement.helper.name, **found.record()}}
 
 

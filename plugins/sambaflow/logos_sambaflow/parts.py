@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -71,6 +72,13 @@ def closure(wanted: Iterable[str], pool: Mapping[str, Part]) -> tuple[Part, ...]
             needed.add(name)
             queue.extend(pool[name].uses)
     return tuple(part for name, part in pool.items() if name in needed)
+
+
+@cache
+def digest(helper: str) -> str:
+    """16 hex digits of the text that a listed spelling comes with: a finding is one about this text."""
+    whole = "\n".join(part.source for part in closure([helper], helpers("listed")))
+    return hashlib.sha256(whole.encode("utf-8")).hexdigest()[:16]
 
 
 def _part(node: ast.FunctionDef | ast.ClassDef, segment: str) -> Part:

@@ -25,7 +25,7 @@ from logos_sambaflow.layout import PARAMETERS, Layout
 from logos_sambaflow.manifest import generator
 from logos_sambaflow.operators import FORMULAS, SHAPES
 from logos_sambaflow.operators import PARAMETERS as OPERATOR_PARAMETERS
-from logos_sambaflow.parts import closure, helpers, parts, text
+from logos_sambaflow.parts import closure, digest, helpers, parts, text
 from logos_sambaflow.probe_programs import ROW, program
 from logos_sambaflow.spelling import FIRST_OPS, operators_of
 from logos_sambaflow.support import SCHEMA as SUPPORT_SCHEMA
@@ -77,10 +77,16 @@ def probe_artifacts() -> Sequence[Artifact]:
     """run_probes.py, probes.json, which lists the probes in the order of their running, and each probe's folder."""
     found = tuple(probes(make_manager()))
     listed = [
-        {"kind": one.kind, "name": one.name, "op": one.op, "dtype": one.dtype, "bound": BOUNDS[one.dtype],
-         "folder": one.folder}
+        {
+            "kind": one.kind,
+            "name": one.name,
+            **({"op": one.op, "digest": digest(one.name)} if one.kind == "spelling" else {}),
+            "dtype": one.dtype,
+            "bound": BOUNDS[one.dtype],
+            "folder": one.folder,
+        }
         for one in found
-    ]  # fmt: skip
+    ]
     head = {"schema": SUPPORT_SCHEMA, "version": SUPPORT_VERSION, "generator": generator()}
     artifacts = [Artifact("run_probes.py", _script("run_probes.py")), Artifact("probes.json", _index(head, listed))]
     for one in found:

@@ -24,7 +24,8 @@ def readme_text(layout: Layout, written: Iterable[Statement], weights: bool) -> 
     flags = {"weights": weights, "bare": not weights, "selftest": recorded, "untested": not recorded}
     flags |= {"host": options.state == "host", "region": options.state == "region"}
     operators = dict.fromkeys(name for statement in written for name in statement.operators)
-    unknown = [f"`{name}`" for name in operators if support(name) == "unknown"]
+    known = layout.found
+    unknown = [name for name in operators if support(name) == "unknown" and not known.verified(name, options.dtype)]
     return Template(_kept(text("README.md.in"), flags)).substitute(
         program=_literal(layout.file),
         provenance=PROVENANCE,
@@ -32,7 +33,7 @@ def readme_text(layout: Layout, written: Iterable[Statement], weights: bool) -> 
         dtype=options.dtype,
         steps="one step" if options.selftest == 1 else f"{options.selftest} steps",
         last=5 if recorded else 4,
-        unknown=", ".join(unknown) or "none",
+        unknown=", ".join(f"`{name}`" for name in unknown) or "none",
         inputs=_inputs(layout),
     )
 

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from logos import Place, Refused, Source, Toml, read_toml, refuse, suggestion
+from logos_sambaflow.parts import digest
 
 SCHEMA = "logos.sambaflow.support"
 VERSION = 1
@@ -21,8 +22,8 @@ _TOP: Mapping[str, type | tuple[type, ...]] = {
     "operator": dict,
 }  # fmt: skip
 _FINDING: Mapping[str, type | tuple[type, ...]] = {
-    "op": str, "finding": str, "compiled": bool, "fell_back": bool, "difference": (int, float), "bound": (int, float),
-    "seconds": (int, float), "log": str, "message": str,
+    "op": str, "digest": str, "finding": str, "compiled": bool, "fell_back": bool, "difference": (int, float),
+    "bound": (int, float), "seconds": (int, float), "log": str, "message": str,
 }  # fmt: skip
 _KINDS = {str: "a string", int: "an integer", list: "an array", dict: "a table", bool: "true or false"}
 _AGAIN = "write it with run_probes.py of this LOGOS's `logos probe`"
@@ -31,13 +32,14 @@ _AGAIN = "write it with run_probes.py of this LOGOS's `logos probe`"
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What a probe found: one of FINDINGS; how far the values lay from what is due and how far they may, where they
-    were compared; the log's line of a fallback, the message of a failure."""
+    were compared; the log's line of a fallback, the message of a failure; of a spelling, the digest of its text."""
 
     finding: str
     difference: float | None = None
     bound: float | None = None
     log: str = ""
     message: str = ""
+    digest: str = ""
 
     def text(self) -> str:
         """A predicate: `falls back ("…")`, `is wrong by 0.0099 (bound 0.0001)`, `failed ("…")`, `is verified`."""
@@ -64,10 +66,20 @@ class Support:
     spellings: Mapping[tuple[str, str], Finding]
     operators: Mapping[tuple[str, str], Finding]
 
+    def spelling(self, helper: str, dtype: str) -> Finding | None:
+        """The finding of a spelling in a dtype; None where it was not probed, or when its text was another one."""
+        found = self.spellings.get((helper, dtype))
+        return found if found is not None and found.digest == digest(helper) else None
+
     def operator(self, name: str, dtypes: tuple[str, ...]) -> Finding | None:
         """The worst finding of a torch operator among those in some dtypes; None where it was probed in none."""
         found = [self.operators[name, dtype] for dtype in dtypes if (name, dtype) in self.operators]
         return max(found, key=lambda one: FINDINGS.index(one.finding), default=None)
+
+    def verified(self, name: str, dtype: str) -> bool:
+        """Whether a torch operator was found to be right in a dtype."""
+        found = self.operators.get((name, dtype))
+        return found is not None and found.finding == VERIFIED
 
 
 NOTHING = Support({}, {})
@@ -103,7 +115,8 @@ def _findings(toml: Toml, kind: str) -> Iterator[tuple[tuple[str, str], Finding]
             if found.get("finding") not in FINDINGS:
                 raise _bad(toml, f"finding is one of {', '.join(FINDINGS)}", (*path, "finding"))
             numbers = (found.get("difference"), found.get("bound"))
-            yield (name, dtype), Finding(found["finding"], *numbers, found.get("log", ""), found.get("message", ""))
+            texts = (found.get(key, "") for key in ("log", "message", "digest"))
+            yield (name, dtype), Finding(found["finding"], *numbers, *texts)
 
 
 def _check_keys(

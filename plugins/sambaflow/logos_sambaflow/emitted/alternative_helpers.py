@@ -12,7 +12,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from logos_sambaflow.emitted.torch_helpers import as_dtype_of, delta_rule, grouped_scores, later_rows, sigmoid, widened
+from logos_sambaflow.emitted.torch_helpers import (
+    as_dtype_of,
+    delta_rule,
+    grouped_mix,
+    grouped_scores,
+    later_rows,
+    sigmoid,
+    widened,
+)
 
 
 def linear_by_matmul(A: Tensor, B: Tensor) -> Tensor:
@@ -67,14 +75,53 @@ def softmax_by_exp(X: Tensor) -> Tensor:
     return e * torch.reciprocal(e.sum(dim=-1, keepdim=True))
 
 
+def exp_by_silu(X: Tensor) -> Tensor:
+    # For x up to 0: silu(x − 1) / silu(1 − x) is −e^(x − 1), and 1 − x is never 0.
+    return F.silu(X - 1) * torch.reciprocal(F.silu(torch.neg(X) + 1)) * -2.718281828459045
+
+
+def softmax_by_silu(X: Tensor) -> Tensor:
+    e = exp_by_silu(X - torch.max(X, dim=-1, keepdim=True)[0])
+    return e * torch.reciprocal(e.sum(dim=-1, keepdim=True))
+
+
 def mix_by_exp(scores: Tensor, V: Tensor, KV: int, width: int, V_rows: int, columns: int) -> Tensor:
     v = V.reshape(V_rows, KV, width).permute(1, 0, 2)
     return torch.matmul(softmax_by_exp(scores), v).reshape(1, columns)
 
 
+def mix_by_silu(scores: Tensor, V: Tensor, KV: int, width: int, V_rows: int, columns: int) -> Tensor:
+    v = V.reshape(V_rows, KV, width).permute(1, 0, 2)
+    return torch.matmul(softmax_by_silu(scores), v).reshape(1, columns)
+
+
 def attention_by_exp(Q: Tensor, K: Tensor, V: Tensor, H: int, KV: int, Q_columns: int, K_rows: int) -> Tensor:
     scores = grouped_scores(Q, K, H, KV, Q_columns // H, K_rows)
     return mix_by_exp(scores, V, KV, Q_columns // H, K_rows, Q_columns)
+
+
+def attention_by_silu(Q: Tensor, K: Tensor, V: Tensor, H: int, KV: int, Q_columns: int, K_rows: int) -> Tensor:
+    scores = grouped_scores(Q, K, H, KV, Q_columns // H, K_rows)
+    return mix_by_silu(scores, V, KV, Q_columns // H, K_rows, Q_columns)
+
+
+def attention_up_to_by_abs(
+    Q: Tensor,
+    K: Tensor,
+    V: Tensor,
+    H: int,
+    KV: int,
+    P: Tensor,
+    Q_columns: int,
+    K_rows: int,
+    K_numbers: Tensor,
+    one: Tensor,
+) -> Tensor:
+    # d + |d| is 0 up to P and at least 2 after it.
+    scores = grouped_scores(Q, K, H, KV, Q_columns // H, K_rows)
+    d = K_numbers - P
+    later = torch.minimum(d + torch.abs(d), one).reshape(1, 1, K_rows).to(scores.dtype)
+    return grouped_mix(scores + later * -1e30, V, KV, Q_columns // H, K_rows, Q_columns)
 
 
 def attention_up_to_by_exp(
@@ -95,12 +142,39 @@ def attention_up_to_by_exp(
     return mix_by_exp(scores + later * -1e30, V, KV, Q_columns // H, K_rows, Q_columns)
 
 
+def attention_up_to_by_silu(
+    Q: Tensor,
+    K: Tensor,
+    V: Tensor,
+    H: int,
+    KV: int,
+    P: Tensor,
+    Q_columns: int,
+    K_rows: int,
+    K_numbers: Tensor,
+    zero: Tensor,
+    one: Tensor,
+) -> Tensor:
+    scores = grouped_scores(Q, K, H, KV, Q_columns // H, K_rows)
+    later = later_rows(P, K_numbers, zero, one).reshape(1, 1, K_rows).to(scores.dtype)
+    return mix_by_silu(scores + later * -1e30, V, KV, Q_columns // H, K_rows, Q_columns)
+
+
 def full_attention_by_exp(Q: Tensor, K: Tensor, V: Tensor, H: int, Q_rows: int, Q_columns: int) -> Tensor:
     width = Q_columns // H
     q = Q.reshape(Q_rows, H, width).permute(1, 0, 2)
     k = K.reshape(Q_rows, H, width).permute(1, 2, 0)
     v = V.reshape(Q_rows, H, width).permute(1, 0, 2)
     weights = softmax_by_exp(torch.matmul(q, k) / math.sqrt(width))
+    return torch.matmul(weights, v).permute(1, 0, 2).reshape(Q_rows, Q_columns)
+
+
+def full_attention_by_silu(Q: Tensor, K: Tensor, V: Tensor, H: int, Q_rows: int, Q_columns: int) -> Tensor:
+    width = Q_columns // H
+    q = Q.reshape(Q_rows, H, width).permute(1, 0, 2)
+    k = K.reshape(Q_rows, H, width).permute(1, 2, 0)
+    v = V.reshape(Q_rows, H, width).permute(1, 0, 2)
+    weights = softmax_by_silu(torch.matmul(q, k) / math.sqrt(width))
     return torch.matmul(weights, v).permute(1, 0, 2).reshape(Q_rows, Q_columns)
 
 
@@ -113,12 +187,27 @@ def sigmoid_by_exp(X: Tensor) -> Tensor:
     return torch.reciprocal(torch.exp(torch.neg(X)) + 1)
 
 
+def sigmoid_by_silu(X: Tensor, zero: Tensor) -> Tensor:
+    # e^min(x, 0) / (1 + e^−|x|); −|x| is min(x, 0) + min(−x, 0).
+    low = torch.minimum(X, zero.to(X.dtype))
+    far = low + torch.minimum(torch.neg(X), zero.to(X.dtype))
+    return exp_by_silu(low) * torch.reciprocal(exp_by_silu(far) + 1)
+
+
 def silu_by_softmax(X: Tensor, X_rows: int, X_columns: int, zero: Tensor) -> Tensor:
     return X * sigmoid(X, X_rows, X_columns, zero)
 
 
+def silu_by_sigmoid(X: Tensor) -> Tensor:
+    return X * torch.sigmoid(X)
+
+
 def swiglu_by_softmax(GATE: Tensor, UP: Tensor, GATE_rows: int, GATE_columns: int, zero: Tensor) -> Tensor:
     return GATE * sigmoid(GATE, GATE_rows, GATE_columns, zero) * UP
+
+
+def swiglu_by_sigmoid(GATE: Tensor, UP: Tensor) -> Tensor:
+    return GATE * torch.sigmoid(GATE) * UP
 
 
 def gelu_by_silu(X: Tensor) -> Tensor:
@@ -181,6 +270,27 @@ def gated_delta_by_softmax(
 ) -> tuple[Tensor, Tensor]:
     o, new = delta_rule(Q, K, V, B, A, S, HV, HK, S_columns)
     o = o * torch.rsqrt((o * o).sum(dim=-1, keepdim=True) / S_columns + EPS)
+    out = widened(GN) * o * silu_by_softmax(widened(Z).reshape(HV, S_columns), HV, S_columns, zero)
+    return as_dtype_of(out.reshape(1, HV * S_columns), V), as_dtype_of(new.reshape(HV * S_columns, S_columns), S)
+
+
+def gated_delta_by_softmax_and_pow(
+    Q: Tensor,
+    K: Tensor,
+    V: Tensor,
+    Z: Tensor,
+    B: Tensor,
+    A: Tensor,
+    S: Tensor,
+    GN: Tensor,
+    EPS: float,
+    HV: int,
+    HK: int,
+    S_columns: int,
+    zero: Tensor,
+) -> tuple[Tensor, Tensor]:
+    o, new = delta_rule(Q, K, V, B, A, S, HV, HK, S_columns)
+    o = o * ((o * o).sum(dim=-1, keepdim=True) / S_columns + EPS).pow(-0.5)
     out = widened(GN) * o * silu_by_softmax(widened(Z).reshape(HV, S_columns), HV, S_columns, zero)
     return as_dtype_of(out.reshape(1, HV * S_columns), V), as_dtype_of(new.reshape(HV * S_columns, S_columns), S)
 

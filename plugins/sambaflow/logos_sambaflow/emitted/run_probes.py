@@ -217,6 +217,8 @@ def ended(folder, arguments, log, timeout):
         words = file.read().decode("utf-8", "replace")
     if code is None:
         return "%s did not end within %g s" % (arguments[0], timeout), words
+    if code < 0:
+        return "%s: ended by signal %d" % (arguments[0], -code), words
     if code:
         return "%s: %s" % (arguments[0], last_words(words) or "exit code %d" % code), words
     return None, words
@@ -280,7 +282,7 @@ def support_text(index, state):
         if result is not None:
             lines += ["", "[%s]" % ".".join(toml_key(probe[key]) for key in ("kind", "name", "dtype"))]
             order = ("finding", "compiled", "fell_back", "difference", "bound", "seconds", "log", "message")
-            lines += pairs({"op": probe["op"]} if probe["kind"] == "spelling" else {})
+            lines += pairs({key: probe[key] for key in ("op", "digest") if key in probe})
             lines += pairs({key: result[key] for key in order if key in result})
     return "\n".join(lines) + "\n"
 
