@@ -101,6 +101,14 @@ def test_rounding_that_adds_up_is_no_stages_fault() -> None:
     assert finding.most[1].difference == pytest.approx(4e-5, rel=1e-3)
 
 
+def test_a_leaf_that_is_off_by_less_than_shows_is_not_blamed() -> None:
+    case = Case(CHAIN, ONES, change=lambda step, tap, value: value * (1 + 2.5e-5), leaves={"b": [[1 + 1e-6, 1.0]]})
+    finding = case.find()
+    assert finding.first is not None
+    assert [measure.value.name for measure in finding.first.wrong_leaves] == ["b"]
+    assert (named(finding), finding.fault) == ((0, 6), "rounding")
+
+
 AMPLIFIED = """\
 Let x be a 1 by 2 tensor of Real.
 Let W be a 2 by 1 tensor of Real.
