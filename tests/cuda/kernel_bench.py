@@ -205,8 +205,8 @@ def _results(cases: Sequence[Case], out: bytes) -> list[Result]:
     return results
 
 
-def differences(case: Case, result: Result) -> list[str]:
-    """What is wrong with a result: a fault, an Int that differs, a Real further off than 1e-5 of the largest."""
+def differences(case: Case, result: Result, bound: float = 1e-5) -> list[str]:
+    """What is wrong with a result: a fault, an Int that differs, a Real further off than `bound` of the largest."""
     if result.fault is not None:
         return [f"fault {result.fault}"]
     found = []
@@ -220,7 +220,7 @@ def differences(case: Case, result: Result) -> list[str]:
             found.append(f"{name}: {np.count_nonzero(~np.isfinite(got))} of {got.size} are not finite")
             continue
         off = float(np.abs(got - expected).max()) / (float(np.abs(expected).max()) or 1.0)
-        found += [f"{name}: off by {off:.2e} of the largest"] if off > 1e-5 else []
+        found += [f"{name}: off by {off:.2e} of the largest"] if off > bound else []
     return found
 
 

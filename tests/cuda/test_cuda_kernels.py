@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import kernel_cases
@@ -65,6 +66,17 @@ def test_every_kernel_of_the_language_has_its_shapes(bench: Bench) -> None:
 
 def one(bench: Bench, made: Case) -> Result:
     return bench.run([made])[0]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_whole_llama_agrees_with_the_reference_machine(bench: Bench, order: str) -> None:
+    """Every value of a step in the middle of a context, its tables full of noise."""
+    text = (Path(__file__).parents[1] / "golden" / "families" / "llama.lg").read_text("utf-8")
+    graph, random = read(text), np.random.default_rng(1)
+    values = {leaf.name: (random.standard_normal(leaf.value.shape) / 8).astype(np.float32) for leaf in graph.leaves}
+    values |= {"tok": np.array([[9]]), "pos": np.array([[700]])}
+    made = Case(text, values)
+    assert differences(made, bench.run([made], LOGOS_HOST_ORDER=order)[0], 1e-4) == []
 
 
 ROW = np.array([[7]], dtype=np.int64)

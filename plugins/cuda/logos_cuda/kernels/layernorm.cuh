@@ -16,8 +16,7 @@ __device__ inline void layernorm(const Real *x, const Real *w, const Real *b, Re
                                  float eps) {
     LOGOS_SHARED(float, partial, 32);
     const int lane = threadIdx.x % lanes;
-    const Size abreast = blockDim.x / lanes;
-    for (Size row = blockIdx.x * abreast + threadIdx.x / lanes; row < rows; row += gridDim.x * abreast) {
+    for (Size row = first_index() / lanes; row < rows; row += grid_threads() / lanes) {
         const Real *from = x + row * columns;
         const float shift = from[0];
         float sum = 0.0f;
@@ -42,8 +41,7 @@ template <int lanes>
 __device__ inline void l2norm(const Real *x, Real *y, Size rows, Size columns, float eps) {
     LOGOS_SHARED(float, partial, 32);
     const int lane = threadIdx.x % lanes;
-    const Size abreast = blockDim.x / lanes;
-    for (Size row = blockIdx.x * abreast + threadIdx.x / lanes; row < rows; row += gridDim.x * abreast) {
+    for (Size row = first_index() / lanes; row < rows; row += grid_threads() / lanes) {
         const Real *from = x + row * columns;
         float squares = 0.0f;
 #pragma unroll 4

@@ -8,21 +8,21 @@ __device__ inline void rmsnorm(const Real *x, const Real *res, const Real *w, Re
                                float eps) {
     LOGOS_SHARED(float, partial, 32);
     const int lane = threadIdx.x % lanes;
-    const Size abreast = blockDim.x / lanes;
-    for (Size row = blockIdx.x * abreast + threadIdx.x / lanes; row < rows; row += gridDim.x * abreast) {
-        const Size start = row * columns;
+    for (Size row = first_index() / lanes; row < rows; row += grid_threads() / lanes) {
+        const Real *const from = x + row * columns, *const more = plus ? res + row * columns : nullptr;
         float squares = 0.0f;
 #pragma unroll 4
         for (Size i = lane; i < columns; i += lanes) {
-            const float value = plus ? x[start + i] + res[start + i] : x[start + i];
+            const float value = plus ? from[i] + more[i] : from[i];
             squares = fmaf(value, value, squares);
         }
         squares = lanes == 32 ? warp_join<Sum>(squares) : block_join<Sum>(squares, partial);
         const float scale = 1.0f / sqrtf(squares / static_cast<float>(columns) + eps);
+        Real *const to = y + row * columns;
 #pragma unroll 4
         for (Size i = lane; i < columns; i += lanes) {
-            const float value = plus ? x[start + i] + res[start + i] : x[start + i];
-            y[start + i] = weight ? value * scale * w[i] : value * scale;
+            const float value = plus ? from[i] + more[i] : from[i];
+            to[i] = weight ? value * scale * w[i] : value * scale;
         }
     }
 }

@@ -7,8 +7,7 @@ template <int lanes>
 __device__ inline void softmax(const Real *x, Real *y, Size rows, Size columns) {
     LOGOS_SHARED(float, partial, 32);
     const int lane = threadIdx.x % lanes;
-    const Size abreast = blockDim.x / lanes;
-    for (Size row = blockIdx.x * abreast + threadIdx.x / lanes; row < rows; row += gridDim.x * abreast) {
+    for (Size row = first_index() / lanes; row < rows; row += grid_threads() / lanes) {
         const Real *from = x + row * columns;
         float largest = -INFINITY;
 #pragma unroll 4
