@@ -1,6 +1,6 @@
 """A prompt on the reference machine: many steps at once against one step a token, each in a process of its own.
 
-    python benchmarks/prefill.py CHECKPOINT [--tokens 256] [--steps 64]
+    python benchmarks/prefill.py CHECKPOINT [--tokens 256] [--steps 128]
 
 Prints the seconds of each (the weights' reading left out), their ratio, the peak memory's ratio, and the largest
 difference of the logits over all positions. Exits with 1 where the prompt is not --least times faster, its peak memory
@@ -79,7 +79,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("checkpoint", type=Path)
     parser.add_argument("--tokens", type=int, default=256)
-    parser.add_argument("--steps", type=int, default=64, help="How many at once.")
+    parser.add_argument("--steps", type=int, default=128, help="How many at once.")
     parser.add_argument("--least", type=float, default=5.0, help="How many times faster it has to be.")
     parser.add_argument("--logits", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()

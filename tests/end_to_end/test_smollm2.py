@@ -74,3 +74,11 @@ def test_its_float32_weights_are_written_within_300_megabytes(smollm2: Path, pro
     size, kilobytes = map(int, done.stdout.split())
     assert size > 4 * 134_000_000
     assert kilobytes < 300_000
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads its peak memory from Linux's /proc")
+def test_a_prompt_of_256_tokens_goes_many_steps_at_once(smollm2: Path) -> None:
+    benchmark = Path(__file__).parents[2] / "benchmarks/prefill.py"
+    done = subprocess.run([sys.executable, str(benchmark), str(smollm2)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -74,6 +74,40 @@ def test_an_earlier_step_s_error_comes_before_an_earlier_sentence_s() -> None:
     assert message == run(made, [1, 1, 1, 1, 1, 9], 1)
 
 
+CHOICE = """
+Let big be a 8 by 1 tensor of Int.
+Set item 4 of big to 9223372036854775807.
+Let J be a 8 by 1 tensor of Int.
+Set item 6 of J to 9.
+Let S be a 7 by 2 tensor of Real.
+Let T be a 12 by 1 tensor of Int.
+Let b be row tok of big.
+Let c be b plus b.
+Set row pos of T to c.
+Let j be row tok of J.
+Let z be row j of S.
+Let y be row tok of S.
+Let x be z plus y.
+"""
+
+
+@pytest.mark.parametrize(
+    ("tokens", "said"),
+    [
+        ([1, 5, 2], "j is 9, outside the rows 0 to 6 of S"),
+        ([1, 7, 2], "tok is 7, outside the rows 0 to 6 of S"),
+        ([1, 5, 3, 1], "j is 9, outside the rows 0 to 6 of S"),
+        ([1, 3, 5, 1], "plus: a result does not fit 64 bits"),
+        ([1, 7, 5, 3], "tok is 7, outside the rows 0 to 6 of S"),
+    ],
+)
+def test_the_first_step_s_error_is_said_though_the_last_row_alone_is_asked_for(tokens: list[int], said: str) -> None:
+    made = graph(CHOICE)
+    message = run(made, tokens, 4)
+    assert said in message
+    assert message == run(made, tokens, 1)
+
+
 @pytest.mark.parametrize("bad", [0, 2, 4])
 def test_a_nan_in_a_step_whose_head_is_not_made_is_an_error_all_the_same(bad: int) -> None:
     # Without attention nothing carries the NaN on to the last step.
@@ -130,11 +164,13 @@ def test_a_value_that_is_the_same_at_every_step_is_recorded_at_every_step() -> N
 def test_rows_past_a_query_s_own_are_not_read() -> None:
     # An infinity times the share 0 of a masked row would be a NaN.
     made = graph(DECODER.replace("Let next be argmax of logits.", ""))
-    values = noise(made)
+    values, names = noise(made), ["a", "logits"]
     values["E"][7] = np.inf
     tokens = [3, 0, 5, 7, 1]
-    one = run_steps(Machine(made, values), ["a"], tokens).stacked("a")
-    many = run_steps(Machine(made, values), ["a"], tokens, prefill=Prefill(made, 5, ["a"])).stacked("a")
+    one = run_steps(Machine(made, values), names, tokens).stacked("a")
+    prefill = Prefill(made, 5, names)
+    assert [chunk.steps for chunk in prefill.chunks(Machine(made, values), tokens)] == [5]
+    many = run_steps(Machine(made, values), names, tokens, prefill=prefill).stacked("a")
     assert apart(one, many) <= 1e-12
     assert np.isfinite(many[:3]).all()
     assert not np.isfinite(many[3:]).all()

@@ -102,8 +102,14 @@ def test_a_node_of_many_steps_says_how_many_and_its_shapes() -> None:
 def test_a_broken_graph_is_a_fault_of_its_pass() -> None:
     made = unroll(graph(DECODER), 5).graph
     first, second, *rest = made.nodes
-    with pytest.raises(ValueError, match="reads"):
-        checked(replace(made, nodes=(first, *rest)))
+    (norm,) = (node for node in rest if node.op.name == "rmsnorm")
+    for nodes, fault in (
+        ((second, first, *rest), "embedding rows is numbered 1 and stands at 0"),
+        ((replace(norm, index=0),), "reads"),
+        ((first, replace(first, index=1)), "a second time"),
+    ):
+        with pytest.raises(ValueError, match=fault):
+            checked(replace(made, nodes=nodes))
     with pytest.raises(ValueError, match="shapes of embedding rows"):
         checked(replace(made, nodes=(replace(first, sizes={}), second, *rest)))
     with pytest.raises(ValueError, match="made by no node"):
@@ -143,6 +149,13 @@ def test_a_broken_graph_is_a_fault_of_its_pass() -> None:
             "Set row pos of T to x.\nLet a be attention of x over E and T with 1 heads 1 groups up to tok.\n"
             "Let U be a 9 by 2 tensor of Real.\nSet row pos of U to a.",
             ["steps-not-at-once 5: attention reads of T what each step alone has of it"],
+        ),
+        (
+            "Let T be a 8 by 2 tensor of Real.\nLet E be a 8 by 2 tensor of Real.\nLet x be row tok of E.\n"
+            "Let w be a 1 by 1 tensor of Int.\nSet row w of T to x.\n"
+            "Let a be attention of x over T and E with 1 heads 1 groups up to w.\n"
+            "Let U be a 9 by 2 tensor of Real.\nSet row pos of U to a.",
+            ["steps-not-at-once 6: attention reads of T what each step alone has of it"],
         ),
         (
             "Let T be a 8 by 2 tensor of Real.\nLet E be a 8 by 2 tensor of Real.\nLet x be row tok of E.\n"
@@ -244,3 +257,13 @@ def test_an_op_may_bring_its_rule_or_have_its_own_value_run_step_after_step() ->
         made = read_program(Source("p.lg", HEAD + text), make_grammar([*OPS, op]))
         assert spelled(unroll(made, 4).graph)[1] == "total rows"
         assert farthest(made, noise(made), 5, ("y",)) <= 1e-12
+
+
+def test_an_op_is_its_own_rule_only_where_it_gives_a_row_a_step() -> None:
+    mean = Op("mean", "mean of X", (Shapes("X (r, c) -> (1, c)"),), lambda X: X.mean(axis=0, keepdims=True),
+              rows=Rows(("X",), rowwise=True))  # fmt: skip
+    text = "Let E be a 8 by 2 tensor of Real.\nLet x be row tok of E.\nLet y be mean of x.\n"
+    text += "Let T be a 12 by 2 tensor of Real.\nSet row pos of T to y.\n"
+    made = read_program(Source("p.lg", HEAD + text), make_grammar([*OPS, mean]))
+    assert spelled(unroll(made, 4).graph)[1] == "mean rows"
+    assert farthest(made, noise(made), 5, ("y",)) == 0.0

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from logos.prefill import Prefill
     from logos.refusal import Refusal
 
-STEPS = 64
-"""At once unless asked otherwise: of a model of 135 million weights, twice as many are no faster by a tenth."""
+STEPS = 128
+"""At once unless asked otherwise: for a model of 135 million weights half as many are a seventh slower a token, and twice
+as many no faster."""
 
 _MOST = 2**16
 _NAMED = 3

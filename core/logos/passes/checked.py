@@ -15,10 +15,12 @@ def checked(graph: Graph) -> Graph:
     made = {leaf.value for leaf in graph.leaves}
     solutions: dict[object, Solution] = {}
     for position, node in enumerate(graph.nodes):
-        lost = [value for value in node.inputs if value not in made]
-        again = [value for value in node.results if value in made]
-        if node.index != position or lost or again:
-            raise ValueError(f"{node.op.name}, node {position}, reads {lost} too early or makes {again} again")
+        if node.index != position:
+            raise ValueError(f"{node.op.name} is numbered {node.index} and stands at {position}")
+        if lost := [value for value in node.inputs if value not in made]:
+            raise ValueError(f"{node.op.name}, line {node.line}, reads {lost} above what makes it")
+        if again := [value for value in node.results if value in made]:
+            raise ValueError(f"{node.op.name}, line {node.line}, makes {again} a second time")
         _check_shapes(node, graph.steps, solutions)
         made.update(node.results)
     if graph.output not in made or not all(shown.value in made for shown in graph.shows):

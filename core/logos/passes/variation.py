@@ -55,15 +55,11 @@ class Variation:
         time."""
         found = {*self.fed, *(leaf.value for leaf in self.graph.states)}
         for node in self.graph.nodes:
+            sets = node.op.rows.sets if node.op.rows is not None else {}
             others = [operand for hole, operand in node.operands.items() if hole not in node.writes]
-            if any(operand in found for operand in others) or any(self._moves(node, hole) for hole in node.writes):
+            if any(operand in found for operand in others) or any(hole not in sets for hole in node.writes):
                 found.update(node.results)
         return frozenset(found)
-
-    def _moves(self, node: Node, hole: str) -> bool:
-        """Whether a state differs after a node from step to step, though what the node reads beside it does not."""
-        sets = node.op.rows.sets if node.op.rows is not None else {}
-        return hole not in sets or len(self.writers[node.writes[hole].name]) > 1
 
     @cached_property
     def every(self) -> frozenset[int]:
