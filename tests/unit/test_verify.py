@@ -139,7 +139,7 @@ def test_what_lies_beyond_its_bound_ends_with_4(verify: Verify) -> None:
     ran = verify("--tokens", "1,3,2", "-D", "bend=1e-6")
     assert ran.code == 4
     assert "float64   logits            difference 1e-06  bound 1e-09  BEYOND ITS BOUND" in ran.out
-    assert ran.out.endswith("\n1 of 6 comparisons lie beyond their bounds\n")
+    assert ran.out.endswith("\n1 of 6 comparisons lie beyond their bounds; --bisect names the first stage that errs\n")
     assert verify("--tokens", "1,3,2", "-D", "bend=1e-6", "--dtype", "float32").code == 0
 
 

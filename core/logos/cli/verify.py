@@ -117,7 +117,7 @@ def command(
             beyond += sum(not verdict.holds for verdict in verdicts)
             count += len(verdicts)
     if not as_json:
-        failed = f"{beyond} of {count} comparisons lie beyond their bounds"
+        failed = f"{beyond} of {count} comparisons lie beyond their bounds; --bisect names the first stage that errs"
         click.echo(failed if beyond else f"all {count} comparisons hold")
     return BEYOND_BOUND if beyond else DONE
 
