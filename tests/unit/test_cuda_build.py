@@ -77,6 +77,25 @@ def test_another_toolkit_is_noticed_by_the_same_command(
     assert len(other.calls()) == 2
 
 
+def test_what_nvcc_heeds_of_the_environment_is_part_of_the_command(
+    toy: Toy, toolkit: FakeToolkit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    toy.logos(*BUILD)
+    toolkit.before('echo "$NVCC_PREPEND_FLAGS" > "$here/heeded"')
+    monkeypatch.setenv("NVCC_PREPEND_FLAGS", "-D OUT='$x'")
+    assert "built 1 artifact in" in toy.logos(*BUILD).out
+    monkeypatch.delenv("NVCC_PREPEND_FLAGS")
+    assert (toolkit.home / "bin/heeded").read_text() == "-D OUT='$x'\n"
+    assert "built 1 artifact in" in toy.logos(*BUILD).out
+    assert "nothing to do" in toy.logos(*BUILD).out
+
+
+def test_a_host_compiler_by_a_relative_path_is_found_from_everywhere(toy: Toy, toolkit: FakeToolkit) -> None:
+    make_compiler(toy.folder / "my cxx", "__GNUC__ 12")
+    assert toy.logos(*BUILD, "-D", "ccbin=./my cxx").code == 0
+    assert all(f" -ccbin={toy.folder}/my cxx " in call for call in toolkit.calls())
+
+
 def test_names_that_mean_something_to_a_shell_or_to_ninja_are_names(toy: Toy, toolkit: FakeToolkit) -> None:
     toy.write(f"{ODD}/{ODD}.lg", (toy.folder / "p.lg").read_text())
     arguments = ("build", f"{ODD}/{ODD}.lg", "--target", "cuda", "--out", f"out {ODD}")

@@ -198,6 +198,7 @@ def test_what_only_the_device_sees_is_refused_after_the_step(decode: Path, sums:
         (["--tokens", "1,x"], "--tokens: x is no whole number"),
         (["--set", "tok"], "--set: tok is not NAME=FILE"),
         (["--set", "y=f"], "--set: the program has no input, weight or state y; --list names them"),
+        (["--tokens", "1", "--set", "pos=f"], "--set: --tokens feeds pos at every step"),
         (["--get", "K@7"], "the program has no variable K@7; --list names them"),
         (["--generate", "2"], "--generate goes on after --tokens"),
     ],

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from logos import Edge, Refusal, Refused, Rule, Spot, Steps, WeightFile
 from logos_cuda.gpu import find_gpu
 from logos_cuda.options import Options
-from logos_cuda.toolkit import ENVIRONMENT, Toolkit, find_toolkit, host_compiler_refusals
+from logos_cuda.toolkit import ENVIRONMENT, NVCC_ENVIRONMENT, Toolkit, find_toolkit, host_compiler_refusals
 
 COMPILE = ("--objdir-as-tempdir", "-O3", "-Xcompiler=-ffp-contract=off", "-fmad=false", "-std=c++17")
 """The intermediate files' names are part of an object, so they are those of the object. Where a fused multiply-add is
@@ -33,7 +33,7 @@ def compile_steps(options: Options, extractions: tuple[WeightFile, ...]) -> Step
         lacking = tuple(host_compiler_refusals(toolkit, options.ccbin))
     except Refused as refused:
         return Steps(extractions, environment=ENVIRONMENT, refusals=refused.refusals)
-    host = (f"-ccbin={options.ccbin}",) if options.ccbin else ()
+    host = host_flags(options.ccbin)
     kind = options.kind
     rules = (
         Rule("compile", _compile(toolkit, kind, sorted((*COMPILE, *flags, *host))), "", "compilers", "$out.d"),
@@ -45,6 +45,13 @@ def compile_steps(options: Options, extractions: tuple[WeightFile, ...]) -> Step
         Edge("link", (kind,), (f"{kind}.o", tool)),
     )
     return Steps(extractions, rules, edges, (toolkit.label,), ENVIRONMENT, lacking)
+
+
+def host_flags(ccbin: str) -> tuple[str, ...]:
+    """The host compiler as nvcc takes it: a path holds wherever nvcc runs."""
+    if not ccbin:
+        return ()
+    return (f"-ccbin={os.path.abspath(ccbin) if os.sep in ccbin else ccbin}",)
 
 
 def architectures(names: Sequence[str], toolkit: Toolkit) -> tuple[str, ...]:
@@ -111,15 +118,19 @@ def _kept(output: str) -> str:
 
 
 def _with_version(toolkit: Toolkit, words: Sequence[str]) -> str:
-    """The command with the toolkit's version in it, so that another one in the same place makes the file again."""
-    return f"LOGOS_NVCC={toolkit.version} {shlex.join(words)}"
+    """The command with the toolkit's version and what nvcc heeds of the environment in it: where one of them is
+    another, the file is made again."""
+    heeded = {name: os.environ[name] for name in NVCC_ENVIRONMENT if os.environ.get(name)}
+    given = {"LOGOS_NVCC": toolkit.version, **heeded}
+    return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in given.items()), shlex.join(words)])
 
 
 def _apart(output: str, commands: Sequence[str]) -> str:
     """ninja text of commands that run in a folder of their own beside the output: relative names keep objects the same
     in every folder, and a build removes what killed commands left there."""
     work = f".{hashlib.sha256(output.encode()).hexdigest()[:16]}.nvcc.work"
-    begin = ['cd "$(dirname -- OUT)"', f"mkdir -p {work}", f"cd {work}"]
-    return " && ".join([*begin, *commands, "cd ..", f"rm -rf {work}"]).replace("$", "$$").replace("OUT", "$out")
+    begin = ['cd "$$(dirname -- $out)"', f"mkdir -p {work}", f"cd {work}"]
+    escaped = [command.replace("$", "$$") for command in commands]
+    return " && ".join([*begin, *escaped, "cd ..", f"rm -rf {work}"])
 
 

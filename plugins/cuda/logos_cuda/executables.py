@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from logos import Spot, refuse
-from logos_cuda.compiling import COMPILE, arch_flags
+from logos_cuda.compiling import COMPILE, LINK, arch_flags, host_flags
 from logos_cuda.host_build import HOST, compile_host, find_host_compiler
 from logos_cuda.options import Options
 from logos_cuda.toolkit import find_toolkit
@@ -37,8 +37,7 @@ def gpu_executable(source: Path, arch: str, options: Options) -> Path:
     """The source, built for one architecture. Refused: what finding the toolkit refuses, a compiler that fails
     (`nvcc-failed`)."""
     toolkit = find_toolkit()
-    flags = [*COMPILE, *arch_flags([arch]), *toolkit.library_flags]
-    flags += [f"-ccbin={options.ccbin}"] if options.ccbin else []
+    flags = [*COMPILE, *LINK, *arch_flags([arch]), *toolkit.library_flags, *host_flags(options.ccbin)]
     command = [os.fspath(toolkit.nvcc), *sorted(flags)]
 
     def build(output: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -15,12 +16,12 @@ from numpy.typing import NDArray
 
 from logos import Inputs, Job, Place, Refused, Spot, refuse
 from logos_cuda.executables import gpu_executable, host_executable
-from logos_cuda.gpu import Gpu, find_gpu
+from logos_cuda.gpu import find_gpu
 from logos_cuda.toolkit import find_toolkit
 
 _REFUSED = 1
-_NAMES_AT_ONCE = 1000
-"""Names in one argument: the system takes no argument beyond 128 KiB."""
+_AT_ONCE = 1000
+"""Names or ids in one argument: the system takes no argument beyond 128 KiB."""
 
 _MESSAGE = re.compile(r".*:(\d+):(\d+): (.*) \[([a-z0-9-]+)\]$")
 
@@ -35,7 +36,9 @@ def run_program(job: Job, inputs: Inputs) -> Mapping[str, NDArray[Any]]:
     executable = _executable(job, inputs, source)
     with tempfile.TemporaryDirectory(prefix="logos-cuda-") as scratch:
         command = [str(executable), *_arguments(inputs, Path(scratch))]
-        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
+        # On the host, memory that no kernel has written holds no number, and shows.
+        environment = {"LOGOS_HOST_POISON": "1", **os.environ}
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", env=environment)
         if done.returncode:
             raise _failed(job, inputs, done)
         found = {name: np.load(Path(scratch) / "out" / f"{name}.npy") for name in inputs.taps}
@@ -52,14 +55,10 @@ def _executable(job: Job, inputs: Inputs, source: Path) -> Path:
         raise refuse("no-gpu", what, Spot("gpu"), "use a machine with an NVIDIA GPU and its driver, or leave that out")
     if gpu is not None and (job.options.device == "gpu" or _has_toolkit()):
         inputs.say(f"running on {gpu.name} ({gpu.arch})")
-        return _on_gpu(job, source, gpu)
+        return gpu_executable(source, gpu.arch, job.options)
     why = "there is no GPU here" if gpu is None else f"there is no CUDA toolkit here for the {gpu.name}"
     inputs.say(f"{why}: running the same text on the host's processor")
     return host_executable(source)
-
-
-def _on_gpu(job: Job, source: Path, gpu: Gpu) -> Path:
-    return gpu_executable(source, gpu.arch, job.options)
 
 
 def _has_toolkit() -> bool:
@@ -85,14 +84,14 @@ def _arguments(inputs: Inputs, scratch: Path) -> Iterator[str]:
 
 def _shown(inputs: Inputs) -> Iterator[str]:
     """The arguments that say the same in every folder."""
-    if len(inputs.tokens):
-        yield from ("--tokens", ",".join(map(str, inputs.tokens)))
+    for first in range(0, len(inputs.tokens), _AT_ONCE):
+        yield from ("--tokens", ",".join(map(str, inputs.tokens[first : first + _AT_ONCE])))
     if inputs.generate:
         yield from ("--generate", str(inputs.generate))
     if not inputs.checks:
         yield "--unchecked"
-    for first in range(0, len(inputs.taps), _NAMES_AT_ONCE):
-        yield from ("--get", ",".join(inputs.taps[first : first + _NAMES_AT_ONCE]))
+    for first in range(0, len(inputs.taps), _AT_ONCE):
+        yield from ("--get", ",".join(inputs.taps[first : first + _AT_ONCE]))
 
 
 def _failed(job: Job, inputs: Inputs, done: subprocess.CompletedProcess[str]) -> Refused:

@@ -17,8 +17,11 @@ from logos import Refusal, Spot, refuse
 OLDEST = (12, 0)
 """The oldest toolkit that takes the emitted text: C++17 and sm_90."""
 
-ENVIRONMENT = ("CUDA_HOME", "NVCC_CCBIN", "PATH")
-"""The environment variables that decide which toolkit and host compiler are used."""
+NVCC_ENVIRONMENT = ("NVCC_APPEND_FLAGS", "NVCC_CCBIN", "NVCC_PREPEND_FLAGS")
+"""The environment variables that nvcc heeds."""
+
+ENVIRONMENT = ("CUDA_HOME", *NVCC_ENVIRONMENT, "PATH")
+"""The environment variables that decide which toolkit and host compiler are used, and how."""
 
 PACKAGES = ("nvidia-cuda-nvcc", "nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl", "nvidia-nvvm")
 _INSTALL = (
@@ -93,7 +96,7 @@ def find_toolkit() -> Toolkit:
 def _found() -> Toolkit:
     home = os.environ.get("CUDA_HOME")
     if home:
-        nvcc = Path(home) / "bin" / "nvcc"
+        nvcc = Path(os.path.abspath(home)) / "bin" / "nvcc"
         if not nvcc.is_file():
             what = f"CUDA_HOME is {home}, and there is no {nvcc}"
             raise refuse("no-cuda-toolkit", what, Spot("nvcc"), f"set CUDA_HOME to a toolkit, or unset it; {_INSTALL}")

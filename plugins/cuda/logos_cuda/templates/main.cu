@@ -70,7 +70,7 @@ void read_options(int count, char **words) {
         else if (word == "--set") take_set(text);
         else if (word == "--tokens") for (const std::string &id : split(text)) options.tokens.push_back(whole(id, word));
         else if (word == "--generate") options.generate = whole(text, word);
-        else if (word == "--get") options.get = split(text);
+        else if (word == "--get") for (const std::string &name : split(text)) options.get.push_back(name);
         else if (word == "--dump") options.dump = text;
         else end(USAGE, word + ": no such option; --help lists them");
     }
@@ -84,6 +84,9 @@ void check_options() {
         end(REFUSED, "cannot make the folder " + options.dump + ": " + strerror(errno));
     bool takes = false;
     for (int i = 0; i < LEAVES; i++) takes = takes || (fed(leaves[i]) && !strcmp(leaves[i].name, "tok"));
+    for (int i = 0; i < LEAVES; i++)
+        for (const std::string &name : options.names)
+            if (fed(leaves[i]) && name == leaves[i].name) end(USAGE, "--set: --tokens feeds " + name + " at every step");
     if (!options.tokens.empty() && !takes) end(USAGE, "--tokens: the program has no input tok, 1 by 1 of Int");
     const Value &output = values[OUTPUT];
     if (options.generate && options.tokens.empty()) end(USAGE, "--generate goes on after --tokens");
