@@ -132,8 +132,8 @@ def test_what_an_interrupted_run_of_another_program_made_is_not_taken_over(tmp_p
 
     with pytest.raises(KeyboardInterrupt):
         recorded(bound(NOISE), tmp_path, 2, "y", progress=stop)
-    other = recorded(bound(NOISE.replace("to 4", "to 5")), tmp_path, 2, "y")
-    assert other["expected.y"][0, 0, 1] == other["input.x"][0, 0, 1] + other["state.S"][1, 1] + 5
+    other = recorded(bound(NOISE.replace("y plus c", "y hadamard c")), tmp_path, 2, "y")
+    assert other["expected.y"][0, 0, 1] == 4 * (other["input.x"][0, 0, 1] + other["state.S"][1, 1])
 
 
 def test_more_steps_than_rows_are_refused() -> None:

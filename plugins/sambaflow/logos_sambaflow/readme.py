@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from shlex import quote
 from string import Template
 
 from logos import Role
@@ -48,8 +47,8 @@ def _inputs(layout: Layout) -> str:
     """The arguments that give every input a value."""
     names = [leaf.name for leaf in layout.leaves(Role.INPUT)]
     if "tok" not in names:
-        return "".join(f" --set {quote(name)}=1" for name in names)
-    return " --tokens 1,2,3" + "".join(f" --set {quote(name)}=1" for name in names if name not in ("tok", "pos"))
+        return "".join(f" --set {name}=1" for name in names)
+    return " --tokens 1,2,3" + "".join(f" --set {name}=1" for name in names if name not in ("tok", "pos"))
 
 
 def _literal(name: str) -> str:

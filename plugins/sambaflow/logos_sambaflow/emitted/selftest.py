@@ -229,9 +229,7 @@ def finite_largest(values: Any) -> float:
 def relative(right: Any, found: Any, largest: float) -> float:
     """The largest absolute difference over `largest`; infinite for NaN, and for infinities that differ."""
     a, b = right.astype(np.float64), found.astype(np.float64)
-    if np.isnan(a).any() or np.isnan(b).any():
-        return float("inf")
-    apart = a != b
+    apart = a != b  # a NaN is apart from everything, and is not finite
     if not apart.any():
         return 0.0
     if not (np.isfinite(a[apart]).all() and np.isfinite(b[apart]).all()) or not largest:
