@@ -79,12 +79,7 @@ def test_an_offset_of_32_bits_is_found(copied: str, sentence: str, variable: str
 
     kernels = mutated(tmp_path, "tables.cuh", copied, "row * columns", "static_cast<int>(row * columns)")
     bench = Bench(tmp_path, made.graph.kernels, include=kernels, flags=("-O0",))
-    try:
-        said = bench.run([made])[0].arrays[variable]
-    except AssertionError as error:
-        assert re.search("AddressSanitizer|exit -11", str(error))
-    else:
-        assert not np.array_equal(said, expected)
+    assert not np.array_equal(bench.run([made])[0].arrays[variable], expected)
 
 
 @pytest.mark.slow
