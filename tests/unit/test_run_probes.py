@@ -206,7 +206,7 @@ def test_only_runs_what_is_named_and_the_order_stays(tmp_path: Path) -> None:
     assert (ran.returncode, ran.stderr) == (1, "--only four: there is no such probe; probes.json lists them\n")
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_it_goes_on_where_it_was_stopped(tmp_path: Path, stop: int) -> None:
     made = kit(tmp_path, right=RIGHT, hangs={"hangs": "compile"}, last=RIGHT)
     command = [sys.executable, str(tmp_path / "run_probes.py")]
@@ -218,14 +218,25 @@ def test_it_goes_on_where_it_was_stopped(tmp_path: Path, stop: int) -> None:
         time.sleep(0.05)
     running.send_signal(stop)
     _, said = running.communicate(timeout=30)
-    if stop == signal.SIGINT:
+    if stop != signal.SIGKILL:
         assert (running.returncode, said) == (130, "interrupted; run it again to go on\n")
+        assert not alive(int(flag.read_text("utf-8")))
     assert made.found("right")["finding"] == "verified"
     assert "hangs" not in made.support()["spelling"]
     made.tell("hangs", RIGHT)
     assert "2 of 3 probes to run" in made.run().stdout
     assert [made.found(name)["finding"] for name in ("right", "hangs", "last")] == ["verified"] * 3
     assert len(made.calls("right")) == 2
+
+
+def test_results_that_cannot_be_read_are_said(tmp_path: Path) -> None:
+    made = kit(tmp_path, right=RIGHT)
+    (tmp_path / "results.json").write_text("{", encoding="utf-8")
+    ran = made.run()
+    assert ran.returncode == 1
+    assert ran.stderr.startswith("results.json cannot be read (")
+    assert ran.stderr.endswith("); give --fresh to begin anew\n")
+    assert made.run("--fresh").returncode == 0
 
 
 def test_a_python_without_the_vendor_s_package_probes_nothing(tmp_path: Path) -> None:

@@ -43,6 +43,8 @@ def main(argv):
     if options.versions:
         print(json.dumps(versions()))
         return 0
+    # A job that its queue ends is to end what it started, as one that a person ends.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         index = read_json(os.path.join(HERE, "probes.json"))
         machine = found_versions(options.timeout)
@@ -111,7 +113,10 @@ def opened(machine, arguments, fresh):
     state = {"machine": machine, "arguments": arguments, "results": {}}
     if fresh or not os.path.exists(path):
         return state
-    known = read_json(path)
+    try:
+        known = read_json(path)
+    except ValueError as error:
+        raise ProbeError("%s cannot be read (%s); give --fresh to begin anew" % (RESULTS, error)) from None
     for key in ("machine", "arguments"):
         if known.get(key) != state[key]:
             what = "%s is of another %s: %s, not %s" % (RESULTS, key.rstrip("s"), known.get(key), state[key])
