@@ -182,3 +182,12 @@ def test_dry_run_names_the_tool_and_runs_nothing(toy: Toy, toolkit: FakeToolkit)
     assert f"  with nvcc 13.0.88 ({toolkit.nvcc}, from CUDA_HOME)\n" in ran.out
     assert "  compile forward.o of p for cuda\n" in ran.out
     assert toolkit.calls() == []
+
+
+def test_a_new_project_is_for_a_target_that_this_machine_can_build(
+    toy: Toy, toolkit: FakeToolkit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_HOME", os.fspath(toy.folder))
+    assert toy.logos("new", "begun").code == 0
+    assert "[target.cuda]" not in (toy.folder / "begun/logos.toml").read_text()
+    assert toy.logos("build", "begun").code == 0

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from logos import Leaf, Node, Refusal, Source, Span, Value, row_outside
 from logos_cuda.stages import Argument, Buffer, ForwardGraph, Kernel, Launch, Record, Stage
-from logos_cuda.text import comment, double, file_name, integer, single, string
+from logos_cuda.text import comment, double, file_name, integer, one_line, single, string
 
 _ROW, _NAN, _OVERFLOW = "FAULT_ROW", "FAULT_NAN", "FAULT_OVERFLOW"
 _STATIC_SHARED = 48 * 1024
@@ -48,7 +48,7 @@ class Driver:
         parts = [
             _block("enum {", names, "};"),
             _block("enum {", (f"{name} = {count}," for name, count in counts.items()), "};"),
-            f"const bool CHECKSUM = {_bool(self.checksum)};",
+            f"const bool CHECKSUM = {_bool(self.checksum)};\nconst char *const PROGRAM = {string(one_line(self.file))};",
             _table("Memory", "buffers", (f"{{{string(b.name)}, {_bytes(b)}}}" for b in self.buffers)),
             _table("Item", "items", items),
             _table("Leaf", "leaves", self._leaves(leaves)),
@@ -127,19 +127,18 @@ class Driver:
                 bound = node.sizes[node.op.indexes[hole]]
                 if isinstance(row, Value) and row in leaves and (row, bound) not in seen:
                     seen.add((row, bound))
-                    text = self._row_text(node, hole)
-                    yield f"{{{self.graph.held[row].name}, {bound}, {string(text)}}}"
+                    yield f"{{{self.graph.held[row].name}, {bound}, {self._row_words(node, hole)}}}"
 
     def _messages(self) -> Iterator[str]:
         for number, stage in enumerate(self.graph.stages):
             for node in stage.nodes:
-                yield from (f"{{{number}, {kind}, {string(text)}}}" for kind, text in self._faults(node))
+                yield from (f"{{{number}, {kind}, {words}}}" for kind, words in self._faults(node))
 
     def _faults(self, node: Node) -> Iterator[tuple[str, str]]:
         """What the device can report of a node, with its words."""
         for hole in node.op.indexes:
             if isinstance(node.operands[hole], Value):
-                yield _ROW, self._row_text(node, hole)
+                yield _ROW, self._row_words(node, hole)
         tensors = [node.operands[hole] for hole in node.op.tensors]
         real = any(isinstance(value, Value) and value.real for value in tensors)
         if node.op.name == "argmax" and real:
@@ -149,20 +148,22 @@ class Driver:
 
     def _no_value(self, node: Node, what: str) -> str:
         next_ = "look at its operands: end the program above this sentence and run it with `--get`"
-        return self._format("no-value", f"{node.op.name}: {what}", node, next_)
+        return self._words("no-value", f"{node.op.name}: {what}", node, next_)
 
-    def _row_text(self, node: Node, hole: str) -> str:
+    def _row_words(self, node: Node, hole: str) -> str:
         row, table = node.operands[hole], node.operands[node.op.table(hole)]
         assert isinstance(row, Value)
         assert isinstance(table, Value)
         what = row_outside(row.name, _NUMBER, node.sizes[node.op.indexes[hole]], table.name)
-        return self._format("row-outside-table", what, node, f"give {row.name} a row that {table.name} has")
+        return self._words("row-outside-table", what, node, f"give {row.name} a row that {table.name} has")
 
-    def _format(self, code: str, what: str, node: Node, next_: str) -> str:
-        """A refusal's text, by the program's file alone, as a format that takes the row."""
-        place = Span(Source(self.file, self.program.source.text), node.span.line, node.span.column, node.span.length)
-        text = Refusal(code, what, place, next_).text().replace("%", "%%")
-        return text.replace(str(_NUMBER), "%lld", 1) + "\n"
+    def _words(self, code: str, what: str, node: Node, next_: str) -> str:
+        """A refusal without its label, as a format that takes the row, and where it is."""
+        span = node.span
+        place = Span(Source("", self.program.source.text), span.line, span.column, span.length)
+        text = Refusal(code, what, place, next_).text().removeprefix(f"{place.label()}: ")
+        text = text.replace("%", "%%").replace(str(_NUMBER), "%lld", 1)
+        return f"{{{span.line}, {span.column}, {string(text + chr(10))}}}"
 
 
 def _argument(argument: Argument, stage: int) -> Iterator[str]:

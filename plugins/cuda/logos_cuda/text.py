@@ -24,9 +24,14 @@ def _escaped(character: str) -> str:
     return "".join(f"\\{byte:03o}" for byte in character.encode("utf-8", "surrogateescape"))
 
 
+def one_line(text: str) -> str:
+    """Text with `?` for what does not show, line breaks among it."""
+    return "".join(c if c.isprintable() else "?" for c in text)
+
+
 def comment(text: str) -> str:
     """Text for a `//` comment: one line, which no backslash goes on after."""
-    return "".join(c if c.isprintable() else "?" for c in text).rstrip("\\ ")
+    return one_line(text).rstrip("\\ ")
 
 
 def file_name(source: Source) -> str:

@@ -4,10 +4,7 @@ void check_rows() {
     for (int i = 0; i < ROWS; i++) {
         Int row;
         CHECK(cudaMemcpy(&row, memory[rows[i].buffer], sizeof row, cudaMemcpyDeviceToHost));
-        if (row < 0 || row >= rows[i].rows) {
-            fprintf(stderr, rows[i].text, row);
-            leave(REFUSED);
-        }
+        if (row < 0 || row >= rows[i].rows) refuse(rows[i].words, row);
     }
 }
 
@@ -16,10 +13,7 @@ void check_fault() {
     CHECK(cudaMemcpy(&found, fault, sizeof found, cudaMemcpyDeviceToHost));
     if (found.kind == 0 || options.unchecked) return;
     for (int i = 0; i < MESSAGES; i++)
-        if (messages[i].stage == found.stage && messages[i].kind == found.kind) {
-            fprintf(stderr, messages[i].text, found.value);
-            leave(REFUSED);
-        }
+        if (messages[i].stage == found.stage && messages[i].kind == found.kind) refuse(messages[i].words, found.value);
     end(DEVICE_FAILED, "stage " + std::to_string(found.stage) + " reported the fault " + std::to_string(found.kind));
 }
 
