@@ -38,7 +38,7 @@ def logos(*arguments: object) -> None:
     assert ended.value.code == 0
 
 
-@pytest.fixture(scope="module", params=["host", "region"])
+@pytest.fixture(scope="module", params=[pytest.param("host", marks=pytest.mark.slow), "region"])
 def kit(request: pytest.FixtureRequest, oracles: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of qwen35-tiny's artifact."""
     folder = tmp_path_factory.mktemp(request.param)

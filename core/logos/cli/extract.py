@@ -46,7 +46,7 @@ _NAMED = 8
 @tensor_option
 @target_options
 @hold_option
-@click.option("--file", "chosen", metavar="PATH", help="Extract this weight file of the artifact, or make this recording.")
+@click.option("--file", "chosen", metavar="PATH", help="Write this weight file or recording of the artifact alone.")
 @json_option
 @quiet_option
 @verbose_option
