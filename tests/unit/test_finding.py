@@ -200,6 +200,13 @@ def test_a_wrong_leaf_is_named_where_it_is_read_first(leaves: dict[str, Any], li
     assert [measure.value.name for measure in finding.first.wrong_leaves] == [wrong]
 
 
+def test_what_tokens_feed_is_compared_at_the_stages_own_step() -> None:
+    finding = Case(TABLE, ROWS, (1, 2), change=at("x", 1.5, only=1)).find()
+    assert (named(finding), finding.fault) == ((1, 5), "stage")
+    assert finding.first is not None
+    assert {measure.value.name: measure.holds for measure in finding.first.leaves} == {"tok": True, "emb": True}
+
+
 def test_a_wrong_leaf_is_not_taken_for_a_wrong_stage_whose_rounding_it_enlarges() -> None:
     large = {"emb": [[1e-3, 0.0], [1e4, 2e4], [0.5, 0.5]]}
     finding = Case(TABLE, ROWS, (1, 2), change=at("x", 1 + 1e-6), leaves=large).find()
