@@ -16,6 +16,7 @@ from logos import OPS, Graph, Machine, Source
 from logos.check import read_program
 from logos.grammar import make_grammar
 from logos.op import Op
+from logos_cuda.compiling import COMPILE
 from logos_cuda.host_build import compile_host
 from logos_cuda.lower import forward_graph
 from logos_cuda.stages import Argument, Buffer, ForwardGraph, Kernel, Record
@@ -103,10 +104,10 @@ class Result:
 
 
 class Bench:
-    """A build of every kernel that some cases use."""
+    """A build of every kernel that some cases use, for the host or, with an `arch`, for a GPU."""
 
-    def __init__(self, folder: Path, kernels: Iterable[Kernel], sanitize: bool = True, include: Path = KERNELS,
-                 flags: Sequence[str] = ("-O1",)) -> None:  # fmt: skip
+    def __init__(self, folder: Path, kernels: Iterable[Kernel], include: Path = KERNELS,
+                 flags: Sequence[str] = ("-O1",), arch: str | None = None) -> None:  # fmt: skip
         self.kernels = tuple(dict.fromkeys(kernels))
         self.numbers = {kernel.name: number for number, kernel in enumerate(self.kernels)}
         assert len(self.numbers) == len(self.kernels), "two kernels of one name"
@@ -115,7 +116,11 @@ class Bench:
         source = folder / "bench.cu"
         source.write_text(source_text(self.kernels), encoding="utf-8")
         self.program = folder / "bench"
-        compile_host(source, self.program, sanitize=sanitize, flags=(*flags, f"-I{include}"))
+        if arch is None:
+            compile_host(source, self.program, sanitize=True, flags=(*flags, f"-I{include}"))
+        else:
+            command = ["nvcc", *COMPILE, f"-arch={arch}", f"-I{include}", "-o", str(self.program), str(source)]
+            subprocess.run(command, check=True)
 
     def run(self, cases: Sequence[Case], **environment: str) -> list[Result]:
         """Every case in one run of the program. AssertionError with what it said where it fails."""

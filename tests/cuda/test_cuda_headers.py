@@ -13,6 +13,7 @@ import pytest
 import state_cases
 from kernel_bench import KERNELS, kernel_line
 
+from logos_cuda.compiling import COMPILE
 from logos_cuda.host_build import HOST, find_host_compiler
 from logos_cuda.stages import Kernel
 
@@ -96,7 +97,7 @@ def test_a_header_compiles_alone_on_the_host(header: str, tmp_path: Path) -> Non
 
 def reports(source: Path, arch: str) -> Iterator[tuple[str, str]]:
     """(kernel, what ptxas says of its stack) for each kernel of a source."""
-    command = ["nvcc", "-std=c++17", f"-arch={arch}", "-Werror", "all-warnings", "-Xptxas", "-v", "--cubin",
+    command = ["nvcc", *COMPILE, f"-arch={arch}", "-Werror", "all-warnings", "-Xptxas", "-v", "--cubin",
                f"-I{KERNELS}", "-o", str(source.with_suffix(".cubin")), str(source)]  # fmt: skip
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr[:3000]
@@ -122,7 +123,7 @@ def test_no_kernel_spills_or_has_a_stack_frame(arch: str, tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_a_stack_frame_is_found(tmp_path: Path) -> None:
     source = tmp_path / "frame.cu"
-    body = "int i[64]; for (int j = 0; j < 64; ++j) i[j] = x[j]; x[0] = i[x[1]];"
+    body = "int i[64]; for (int j = 0; j < 64; ++j) i[x[j]] = j; x[0] = i[x[64]];"
     source.write_text(f'extern "C" __global__ void frame(int *x) {{ {body} }}\n', encoding="utf-8")
     assert dict(reports(source, "sm_90"))["frame"] != CLEAN
 
@@ -130,7 +131,7 @@ def test_a_stack_frame_is_found(tmp_path: Path) -> None:
 def compiled(header: str, folder: Path) -> Sequence[str]:
     source = folder / "alone.cu"
     source.write_text(f'#include "{header}"\n', encoding="utf-8")
-    command = ["nvcc", "-std=c++17", "-arch=sm_90", "-Werror", "all-warnings", "--cubin", f"-I{KERNELS}",
+    command = ["nvcc", *COMPILE, "-arch=sm_90", "-Werror", "all-warnings", "--cubin", f"-I{KERNELS}",
                "-o", str(folder / "alone.cubin"), str(source)]  # fmt: skip
     return subprocess.run(command, capture_output=True, text=True, check=False).stderr.splitlines()
 

@@ -31,7 +31,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     return Bench(tmp_path_factory.mktemp("bench"), kernels)
 
 
-def faults(bench: Bench, chosen: list[tuple[Spec, range]], order: str) -> list[str]:
+def faults(bench: Bench, chosen: list[tuple[Spec, range]], order: str = "forward") -> list[str]:
     """What is wrong with any case of some specs, with the spec's name and the shape's number."""
     named = [(f"{spec.name} {i}", one) for spec, numbers in chosen
              for i, one in zip(numbers, spec.cases(numbers), strict=True)]  # fmt: skip
@@ -50,6 +50,13 @@ def test_kernels_agree_with_the_reference_machine(bench: Bench, order: str) -> N
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
 def test_thirty_shapes_of_each_kernel(bench: Bench, spec: Spec, order: str) -> None:
     assert faults(bench, [(spec, range(SHAPES))], order) == []
+
+
+@pytest.mark.gpu
+def test_thirty_shapes_of_each_kernel_on_a_gpu(tmp_path: Path) -> None:
+    kernels = [kernel for spec in SPECS for one in spec.cases(QUICK) for kernel in one.graph.kernels]
+    device = Bench(tmp_path, kernels, arch="native")
+    assert [wrong for spec in SPECS for wrong in faults(device, [(spec, range(SHAPES))])] == []
 
 
 def test_every_kernel_of_the_language_has_its_shapes(bench: Bench) -> None:
