@@ -100,10 +100,10 @@ class Plan:
 
     @property
     def read(self) -> tuple[Path, ...]:
-        """Every file that the plan was made from: project files, there or not, programs, what weights come from, code;
-        not what the build itself makes."""
+        """Every file that the plan was made from: project files, there or not, programs, what weights come from, code,
+        tools; not what the build itself makes."""
         made = {path for step in self.steps for path in step.outputs}
-        files = [*self.selection.files, *(path for step in self.steps if step.record for path in step.inputs)]
+        files = [*self.selection.files, *(path for step in self.steps for path in step.inputs)]
         return tuple(path for path in dict.fromkeys((*map(absolute, files), *self.sources)) if path not in made)
 
     @property

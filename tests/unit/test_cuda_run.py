@@ -147,12 +147,12 @@ def test_a_gpu_that_was_asked_for_and_is_not_there(decode: Toy) -> None:
 def test_a_program_that_ends_otherwise_is_shown_with_the_command_to_run_by_hand(
     decode: Toy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script = decode.write("script", "#!/bin/sh\necho 'forward.cu:9: cudaMalloc: out of memory' >&2\nexit 3\n")
+    script = decode.write("script", "#!/bin/sh\necho \"poison $LOGOS_HOST_POISON: out of memory\" >&2\nexit 3\n")
     script.chmod(0o755)
     monkeypatch.setattr(logos_cuda.running, "host_executable", lambda source: script)
     ran = decode.logos("run", "d.lg", *TOKENS, "--engine", "cuda", "-q", "--get", "x")
     assert (ran.code, ran.err) == (1, (
-        "forward.cu of d.lg: forward.cu:9: cudaMalloc: out of memory [cuda-failed]\n"
+        "forward.cu of d.lg: poison 1: out of memory [cuda-failed]\n"
         "  next: it ended with exit code 3; to run it by hand, `logos build d.lg --target cuda --out DIR` with the "
         "options given here, then `DIR/forward --tokens 3,1 --get x,K@0,K`\n"
     ))  # fmt: skip

@@ -39,10 +39,9 @@ def compile_steps(options: Options, extractions: tuple[WeightFile, ...]) -> Step
         Rule("compile", _compile(toolkit, kind, sorted((*COMPILE, *flags, *host))), "", "compilers", "$out.d"),
         Rule("link", _link(toolkit, kind, sorted((*LINK, *flags, *host, *toolkit.library_flags))), "", "compilers"),
     )
-    tool = os.fspath(toolkit.nvcc)
     edges = (
-        Edge("compile", (f"{kind}.o",), (f"{kind}.cu", tool)),
-        Edge("link", (kind,), (f"{kind}.o", tool)),
+        Edge("compile", (f"{kind}.o",), (f"{kind}.cu", *toolkit.files)),
+        Edge("link", (kind,), (f"{kind}.o", *toolkit.files)),
     )
     return Steps(extractions, rules, edges, (toolkit.label,), ENVIRONMENT, lacking)
 

@@ -66,6 +66,12 @@ class Toolkit:
         return Path(os.path.normpath(found[1])) if found else self.nvcc.parent.parent
 
     @property
+    def files(self) -> tuple[str, ...]:
+        """Its programs, which are another version where they are other files."""
+        named = (self.nvcc, *(self._top / path for path in ("bin/nvcc", "bin/ptxas", "nvvm/bin/cicc")))
+        return tuple(dict.fromkeys(os.fspath(path) for path in named if path.is_file()))
+
+    @property
     def library_flags(self) -> tuple[str, ...]:
         """What the linking takes beside nvcc's own choice: PyPI's packages have their libraries in another folder."""
         folder = self._top / "lib"
