@@ -69,6 +69,21 @@ def test_the_output_is_that_of_single_steps(run: Run, prefill: tuple[str, ...], 
     assert run("--tokens", IDS, *more, *prefill) == single
 
 
+@pytest.mark.parametrize("count", [1, 2, 11, 12, 13, 14])
+def test_a_prompt_up_to_the_context_s_length_is_right_and_a_longer_one_one_refusal(run: Run, count: int) -> None:
+    tokens = ",".join(str(number % 8) for number in range(count))
+    outcomes = [run("--tokens", tokens, "--prefill", prefill) for prefill in ("off", "5", "12", "128")]
+    assert outcomes == outcomes[:1] * 4
+    code, output, errors = outcomes[0]
+    assert (code, bool(output)) == ((0, True) if count <= 12 else (1, False))
+    assert errors.count("pos is 12, outside the rows 0 to 11 of K [row-outside-table]") == int(count > 12)
+
+
+def test_a_prompt_of_no_tokens_is_wrong_usage(run: Run) -> None:
+    code, _, errors = run("--tokens", "", "--prefill", "4")
+    assert (code, "'' is not a list of token ids" in errors) == (2, True)
+
+
 def test_files_hold_every_step(run: Run, tmp_path: Path) -> None:
     for name, prefill in (("one", "off"), ("many", "3")):
         code, _, errors = run("--tokens", IDS, "--get", "two,next,e", "--npy", name, "--prefill", prefill)
@@ -115,7 +130,7 @@ def test_many_reasons_are_one_line(run: Run, tmp_path: Path) -> None:
     assert (code, errors) == (0, f"the prompt goes token by token: {'; '.join(places)}; and 2 more reasons\n")
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "on", "1.5", "", "65537", "9" * 30])
+@pytest.mark.parametrize("text", ["0", "-1", "on", "1.5", "", "65537", "0" * 9 + "1", "9" * 30])
 def test_what_is_no_count_is_wrong_usage(run: Run, text: str) -> None:
     code, _, errors = run("--tokens", IDS, "--prefill", text)
     assert code == 2

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from logos.refusal import Refusal
 
 STEPS = 128
-"""At once unless asked otherwise: for a model of 135 million weights half as many are a seventh slower a token, and twice
-as many no faster."""
+"""At once unless asked otherwise: for a model of 135 million weights, half as many are a seventh slower and twice as
+many no faster."""
 
 _MOST = 2**16
 _NAMED = 3
@@ -28,7 +28,7 @@ def _steps(value: str | None) -> int | None:
         return None
     if value == "off":
         return 1
-    if not (value.isascii() and value.isdigit() and 1 <= int(value[:9]) <= _MOST):
+    if not (value.isascii() and value.isdigit() and len(value) < 9 and 1 <= int(value) <= _MOST):
         raise click.BadParameter(f"{value!r} is neither off nor a count from 1 to {_MOST}", param_hint="--prefill")
     return int(value)
 
