@@ -61,6 +61,8 @@ def run_engine(
     try:
         found = run_artifact(target, job, values, folder, tokens, taps, dtype, generate=generate, say=say)
     except KeyError as missing:
+        if missing.args[0] not in taps:
+            raise  # the target's own mistake
         raise _lacking(target, [str(missing.args[0])]) from None
     steps = len(tokens) + max(generate - 1, 0) if tokens else 1
     _check_steps(target, {name: len(array) for name, array in found.items()}, steps)

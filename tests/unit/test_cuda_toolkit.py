@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -160,6 +161,29 @@ def test_a_host_compiler_that_the_toolkit_does_not_take(tmp_path: Path, monkeypa
         "no-host-compiler",
         "nvcc needs a host compiler, and there is no g++-that-is-not",
     )
+
+
+DRIVER = """\
+#include <stdlib.h>
+#include <string.h>
+extern "C" int cuInit(unsigned) { return getenv("NO_DEVICE") ? 100 : 0; }
+extern "C" int cuDeviceGetCount(int *count) { return *count = getenv("NONE") ? 0 : 2, 0; }
+extern "C" int cuDeviceGet(int *device, int ordinal) { return *device = ordinal + 7, 0; }
+extern "C" int cuDeviceGetName(char *name, int size, int device) { return strncpy(name, "Test \\xff", size), device - 7; }
+extern "C" int cuDeviceGetAttribute(int *value, int what, int) { return *value = what == 75 ? 12 : 1, what / 77; }
+"""
+
+
+def test_the_first_gpu_of_the_driver_s_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "driver.cc").write_text(DRIVER)
+    command = ["g++", "-shared", "-fPIC", os.fspath(tmp_path / "driver.cc"), "-o", os.fspath(tmp_path / "driver.so")]
+    subprocess.run(command, check=True)
+    monkeypatch.setattr(logos_cuda.gpu, "_LIBRARY", os.fspath(tmp_path / "driver.so"))
+    assert find_gpu() == Gpu("Test \ufffd", "sm_121")
+    for variable in ("NO_DEVICE", "NONE"):
+        monkeypatch.setenv(variable, "1")
+        assert find_gpu() is None
+        monkeypatch.delenv(variable)
 
 
 def test_a_machine_without_the_driver_s_library_has_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
