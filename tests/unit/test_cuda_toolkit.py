@@ -169,7 +169,7 @@ DRIVER = """\
 extern "C" int cuInit(unsigned) { return getenv("NO_DEVICE") ? 100 : 0; }
 extern "C" int cuDeviceGetCount(int *count) { return *count = getenv("NONE") ? 0 : 2, 0; }
 extern "C" int cuDeviceGet(int *device, int ordinal) { return *device = ordinal + 7, 0; }
-extern "C" int cuDeviceGetName(char *name, int size, int device) { return strncpy(name, "Test \\xff", size), device - 7; }
+extern "C" int cuDeviceGetName(char *name, int, int device) { return memcpy(name, "Test \\xff", 7), device - 7; }
 extern "C" int cuDeviceGetAttribute(int *value, int what, int) { return *value = what == 75 ? 12 : 1, what / 77; }
 """
 
