@@ -141,3 +141,18 @@ def compiled(header: str, folder: Path) -> Sequence[str]:
 @pytest.mark.parametrize("header", HEADERS)
 def test_a_header_compiles_alone_under_nvcc(header: str, tmp_path: Path) -> None:
     assert compiled(header, tmp_path) == []
+
+
+WIDE_READERS = ("matvec_by_warps", "matvec_by_blocks", "matvec_columns_4", "gemm", "gemm_transposed", "attention_64",
+                "attention_128", "attention_up_to_64", "attention_up_to_512")  # fmt: skip
+
+
+@needs_nvcc
+@pytest.mark.slow
+def test_weights_and_tables_are_read_16_bytes_at_a_time(tmp_path: Path) -> None:
+    source, text = every_kernel(tmp_path), tmp_path / "kernels.ptx"
+    command = ["nvcc", *COMPILE, "-arch=sm_90", "-ptx", f"-I{KERNELS}", "-o", str(text), str(source)]
+    subprocess.run(command, check=True)
+    bodies = dict(re.findall(r"\.entry (\w+)\((.*?)^\}", text.read_text("utf-8"), re.DOTALL | re.MULTILINE))
+    assert [name for name in WIDE_READERS if "ld.global.nc.v4.f32" not in bodies[f"{name}_kernel"]] == []
+    assert "v4" not in bodies["matvec_columns_1_kernel"]
