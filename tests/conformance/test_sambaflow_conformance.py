@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from pathlib import Path
 from random import Random
 
@@ -11,7 +12,7 @@ import pytest
 pytest.importorskip("torch", reason="needs the extra logos-build[torch]")
 
 from logos import Op, Shapes, make_manager
-from logos.conformance import program, variants
+from logos.conformance import Form, make_case, prepare, program, random_sizes, variants
 from logos.ops import OPS
 from logos.verification import BOUNDS, compared, judge
 from logos_sambaflow.spelling import SPELLS
@@ -33,9 +34,10 @@ def test_every_op_but_moe_is_spelled() -> None:
 def test_op_agrees_with_the_reference(
     op: Op, present: frozenset[str], rule: Shapes, dtype: str, operators: str, tmp_path: Path
 ) -> None:
-    random = Random(op.name)
+    random, numbers = Random(op.name), count(1)
     for number in range(SIZES):
-        text = program(op, present, rule, random)
+        case = make_case(Form(op, present, rule), 0, random_sizes(op, rule, random, range(1, 7)), random)
+        text = prepare(case, MANAGER.grammar, numbers).case.text
         options = {"operators": operators, "dtype": "bfloat16" if dtype == "bfloat16" else "float32"}
         made = emitted(text, tmp_path / str(number), MANAGER, **options)
         values = rounded(made.noise(), dtype)

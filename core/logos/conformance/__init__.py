@@ -11,13 +11,16 @@ from __future__ import annotations
 from logos.conformance.cases import Case as Case
 from logos.conformance.cases import Form as Form
 from logos.conformance.cases import forms as forms
+from logos.conformance.cases import make_case as make_case
 from logos.conformance.cases import program as program
 from logos.conformance.cases import variants as variants
 from logos.conformance.prepare import Prepared as Prepared
 from logos.conformance.prepare import cases as cases
+from logos.conformance.prepare import prepare as prepare
 from logos.conformance.report import SHAPES as SHAPES
 from logos.conformance.report import OpReport as OpReport
 from logos.conformance.report import Report as Report
 from logos.conformance.report import conform as conform
+from logos.conformance.sizes import random_sizes as random_sizes
 from logos.conformance.trials import Outcome as Outcome
 from logos.conformance.trials import Trials as Trials

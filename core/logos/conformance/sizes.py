@@ -41,14 +41,21 @@ def random_sizes(
     return found
 
 
-def awkward_sizes(op: Op, rule: Shapes, random: Random) -> Iterator[dict[str, int]]:
-    """Sizes that are to be tried whatever else is: all 1, each 1, each wide, counts of 2 to 5, a count that divides
-    another and is a third of it or the same (HV = 3 HK), limits that are met (TOP = EXPERTS). What contradicts the
-    rule is left out."""
+def awkward_pins(op: Op, rule: Shapes, random: Random) -> Iterator[Mapping[str, int]]:
+    """Sizes of some symbols that are to be tried whatever else is: all 1, each 1, each wide, counts of 2 to 5, a count
+    that divides another and is a third of it or the same (HV = 3 HK), limits that are met (TOP = EXPERTS). What
+    contradicts the rule is left out."""
     for pins in _pins(op, rule):
-        found = _draw(op, rule, pins, random, DIMENSIONS, COUNTS)
-        if found is not None:
-            yield found
+        if _draw(op, rule, pins, random, DIMENSIONS, COUNTS) is not None:
+            yield pins
+
+
+def pinned_sizes(op: Op, rule: Shapes, pins: Mapping[str, int], random: Random) -> dict[str, int]:
+    """Random sizes that meet the rule's conditions, with those of `pins`. Raises ValueError where there are none."""
+    found = _draw(op, rule, pins, random, DIMENSIONS, COUNTS)
+    if found is None:
+        raise ValueError(f"{op.name}: no sizes with {pins} meet {rule.text}")
+    return found
 
 
 def _pins(op: Op, rule: Shapes) -> Iterator[dict[str, int]]:
