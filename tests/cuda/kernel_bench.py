@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +17,23 @@ from logos import OPS, Graph, Machine, Source
 from logos.check import read_program
 from logos.grammar import make_grammar
 from logos.op import Op
+from logos.weights.q8 import quantize, split
 from logos_cuda.compiling import COMPILE
 from logos_cuda.host_build import compile_host
-from logos_cuda.lower import forward_graph
-from logos_cuda.stages import Argument, Buffer, ForwardGraph, Kernel, Record
+from logos_cuda.lower import stored_graph
+from logos_cuda.stages import Argument, Buffer, Element, ForwardGraph, Kernel, Record
+from logos_cuda.storage import Storage
 
 KERNELS = Path(__file__).parents[2] / "plugins" / "cuda" / "logos_cuda" / "kernels"
 TEMPLATE = Path(__file__).with_name("kernel_bench.cu.in")
 GRAMMAR = make_grammar(OPS)
 
-Array = NDArray[np.generic]
+DTYPES = {
+    Element.REAL: np.dtype("<f4"), Element.INT: np.dtype("<i8"), Element.QUANT: np.dtype("i1"),
+    Element.HALF: np.dtype("<f2"),
+}  # fmt: skip
+
+Array = NDArray[Any]
 UNSET, GIVEN, SPARSE = 0, 1, 2
 FAULTS = {0: None, 1: "row", 2: "nan", 3: "overflow"}
 
@@ -78,19 +86,49 @@ def read(text: str) -> Graph:
 class Case:
     """A program with its leaves' values (float32 or int64, in the program's shape); `blocks` holds grids down to that
     many blocks where the kernels stride over the grid; a leaf of `sparse` is address space of which only the given last
-    bytes exist."""
+    bytes exist; `storage` says what is kept in fewer bits than its value has, `bound` how far a Real may be off, and
+    `rounded` holds what the reference machine is to take in place of the kernels' own rounding."""
 
     text: str
     values: Mapping[str, Array]
     blocks: int | None = None
     sparse: Mapping[str, Array] = field(default_factory=dict)
+    storage: Storage = field(default_factory=Storage)
+    bound: float | None = None
+    rounded: Mapping[str, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.graph: ForwardGraph = forward_graph(read(self.text))
+        self.graph: ForwardGraph = stored_graph(read(self.text), self.storage)
+
+    def stored(self) -> dict[Buffer, Array]:
+        """What the buffers of leaves hold before a step, as the device keeps it."""
+        found: dict[Buffer, Array] = {}
+        for value, buffer in self.graph.held.items():
+            given = {**self.values, **self.sparse}.get(value.name)
+            if given is None or value.version != 0:
+                continue
+            array = np.ascontiguousarray(given.T if buffer.transposed else given)
+            if buffer.scales is not None:
+                found[buffer], found[buffer.scales] = split(quantize(array).view(np.uint8))
+            else:
+                found[buffer] = array.astype(np.float16) if buffer.element is Element.HALF else array
+        return found
+
+    def kept(self) -> dict[str, Array]:
+        """The leaves' values as they are once the device keeps them, in the program's shape."""
+        made, stored = dict(self.values), self.stored()
+        for buffer, array in stored.items():
+            if buffer.value is not None and buffer.element in (Element.QUANT, Element.HALF):
+                whole = array.astype(np.float32)
+                if buffer.scales is not None:
+                    whole *= np.repeat(stored[buffer.scales], 32, axis=1)
+                made[buffer.value.name] = whole.T if buffer.transposed else whole
+        return made
 
     def expected(self) -> dict[str, Array]:
         """What the reference machine makes of the values, by variable."""
-        values = {name: v.astype(np.float64) if v.dtype == np.float32 else v for name, v in self.values.items()}
+        kept = {**self.kept(), **self.rounded}.items()
+        values = {name: v.astype(np.float64) if v.dtype == np.float32 else v for name, v in kept}
         made = Machine(self.graph.graph, values).step()
         return {value.name: made[value] for node in self.graph.graph.nodes for value in node.results}
 
@@ -136,24 +174,19 @@ class Bench:
         return _results(cases, out.read_bytes())
 
 
-def _buffers(graph: ForwardGraph) -> list[Buffer]:
-    return list(dict.fromkeys([*graph.held.values(), *graph.scratch]))
-
-
 def _wanted(graph: ForwardGraph) -> dict[Buffer, str]:
     return {graph.held[value]: value.name for node in graph.graph.nodes for value in node.results}
 
 
 def _plan(case: Case, numbers: Mapping[str, int]) -> tuple[bytes, bytes]:
     graph, wanted = case.graph, _wanted(case.graph)
-    buffers = _buffers(graph)
+    buffers, stored = graph.buffers, case.stored()
     launches = [(stage, launch) for stage, one in enumerate(graph.stages) for launch in one.launches]
     words, data = [len(buffers), len(launches)], []
     for buffer in buffers:
-        item = 4 if buffer.real else 8
-        given = _given(case, buffer)
+        given = stored.get(buffer)
         count = 0 if given is None else given.nbytes
-        bytes_ = buffer.elements * item
+        bytes_ = buffer.elements * DTYPES[buffer.element].itemsize
         sparse = buffer.value is not None and buffer.value.name in case.sparse
         kind = SPARSE if sparse else UNSET if given is None else GIVEN
         read = 0 if buffer not in wanted else count if sparse else bytes_
@@ -167,15 +200,6 @@ def _plan(case: Case, numbers: Mapping[str, int]) -> tuple[bytes, bytes]:
         for argument in launch.arguments:
             words += _word(argument, places, stage)
     return struct.pack(f"<{len(words)}q", *words), b"".join(data)
-
-
-def _given(case: Case, buffer: Buffer) -> Array | None:
-    if buffer.value is None:
-        return None
-    given = {**case.values, **case.sparse}.get(buffer.value.name)
-    if given is None or buffer.value.version != 0:
-        return None
-    return np.ascontiguousarray(given.T if buffer.transposed else given)
 
 
 def _word(argument: Argument, places: Mapping[Buffer, int], stage: int) -> tuple[int, int]:
@@ -193,13 +217,13 @@ def _results(cases: Sequence[Case], out: bytes) -> list[Result]:
     for case in cases:
         arrays: dict[str, Array] = {}
         wanted = _wanted(case.graph)
-        for buffer in _buffers(case.graph):
+        for buffer in case.graph.buffers:
             if buffer not in wanted:
                 continue
             assert buffer.value is not None
             sparse = case.sparse.get(wanted[buffer])
             shape = buffer.value.shape if sparse is None else sparse.shape
-            dtype = np.dtype("<f4" if buffer.real else "<i8")
+            dtype = DTYPES[buffer.element]
             arrays[wanted[buffer]] = np.frombuffer(out, dtype, shape[0] * shape[1], at).reshape(shape)
             at += arrays[wanted[buffer]].nbytes
         stage, kind, value = struct.unpack_from("<iiq", out, at)
@@ -211,7 +235,9 @@ def _results(cases: Sequence[Case], out: bytes) -> list[Result]:
 
 
 def differences(case: Case, result: Result, bound: float = 1e-5) -> list[str]:
-    """What is wrong with a result: a fault, an Int that differs, a Real further off than `bound` of the largest."""
+    """What is wrong with a result: a fault, an Int that differs, a Real further off than `bound` (or the case's own) of
+    the largest."""
+    bound = bound if case.bound is None else case.bound
     if result.fault is not None:
         return [f"fault {result.fault}"]
     found = []

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import kernel_cases
+import narrow_cases
 import pytest
 import state_cases
 from kernel_bench import KERNELS, kernel_line
@@ -19,8 +20,9 @@ from logos_cuda.stages import Kernel
 
 HEADERS = sorted(path.name for path in KERNELS.glob("*.cuh"))
 CHECKS = ("-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-Wno-unknown-pragmas")
-NARROWED = {"attention.cuh": 4}
-"""How often each header makes an int of a Size: a head's width and the heads of a block, both bounded by the kernel."""
+NARROWED = {"attention.cuh": 4, "exact_q8.cuh": 1, "matvec_q8.cuh": 1}
+"""How often each header makes an int of a Size: a head's width, the heads of a block, the rows that are multiplied at
+once, all bounded by the kernel."""
 
 COUNTED = {"attention.cuh": ["count * width"]}
 """Bounds of loops over an int that have the name of a Size elsewhere in the header."""
@@ -29,7 +31,7 @@ needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc
 
 
 def kernels() -> tuple[Kernel, ...]:
-    specs = (*kernel_cases.SPECS, *state_cases.SPECS)
+    specs = (*kernel_cases.SPECS, *state_cases.SPECS, *narrow_cases.SPECS)
     return tuple(dict.fromkeys(k for spec in specs for case in spec.cases(range(3, 6)) for k in case.graph.kernels))
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from random import Random
 
 import kernel_cases
+import narrow_cases
 import numpy as np
 import pytest
 import state_cases
@@ -18,7 +19,7 @@ from logos.conformance import program, variants
 from logos_cuda.lower import forward_graph
 from logos_cuda.spelling.table import SPELLS
 
-SPECS: tuple[Spec, ...] = (*kernel_cases.SPECS, *state_cases.SPECS)
+SPECS: tuple[Spec, ...] = (*kernel_cases.SPECS, *state_cases.SPECS, *narrow_cases.SPECS)
 ORDERS = ("forward", "reverse", "shuffle:7")
 QUICK = range(3, 6)
 """Shapes of the fast tests: none of the large ones, one in three on a grid of two blocks."""

@@ -6,11 +6,14 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from logos import Leaf, Node, Refusal, Source, Span, Value, row_outside
-from logos_cuda.stages import Argument, Buffer, ForwardGraph, Kernel, Launch, Record, Stage
+from logos_cuda.stages import Argument, Buffer, Element, ForwardGraph, Kernel, Launch, Record, Stage
 from logos_cuda.text import comment, double, file_name, integer, one_line, single, string
 
 _ROW, _NAN, _OVERFLOW = "FAULT_ROW", "FAULT_NAN", "FAULT_OVERFLOW"
 _STATIC_SHARED = 48 * 1024
+_ACCESS = {Element.REAL: "real", Element.INT: "integer", Element.QUANT: "quants", Element.HALF: "halves"}
+"""The driver's functions that give a buffer as a pointer to its elements."""
+
 _NUMBER = 4611686018427387903
 """Stands for the row in a message until the text is a format."""
 
@@ -21,11 +24,6 @@ class Driver:
     def __init__(self, graph: ForwardGraph, checksum: bool) -> None:
         self.graph, self.program, self.checksum = graph, graph.graph, checksum
         self.file = file_name(graph.graph.source)
-
-    @cached_property
-    def buffers(self) -> tuple[Buffer, ...]:
-        """Every buffer once: leaves' and computed values', then scratch."""
-        return tuple(dict.fromkeys((*self.graph.held.values(), *self.graph.scratch)))
 
     @cached_property
     def values(self) -> dict[str, Value]:
@@ -44,12 +42,13 @@ class Driver:
         rows, messages = list(self._rows()), list(self._messages())
         counts = {"STAGES": len(self.graph.stages), "LEAVES": len(leaves), "VALUES": len(self.values)}
         counts |= {"ROWS": len(rows), "MESSAGES": len(messages), "OUTPUT": self._output()}
-        names = [*(f"{buffer.name}," for buffer in self.buffers), "BUFFERS,"]
+        names = [*(f"{buffer.name}," for buffer in self.graph.buffers), "BUFFERS,"]
         parts = [
             _block("enum {", names, "};"),
             _block("enum {", (f"{name} = {count}," for name, count in counts.items()), "};"),
-            f"const bool CHECKSUM = {_bool(self.checksum)};\nconst char *const PROGRAM = {string(one_line(self.file))};",
-            _table("Memory", "buffers", (f"{{{string(b.name)}, {_bytes(b)}}}" for b in self.buffers)),
+            f"const bool CHECKSUM = {_bool(self.checksum)};\n"
+            f"const char *const PROGRAM = {string(one_line(self.file))};",
+            _table("Memory", "buffers", map(_memory, self.graph.buffers)),
             _table("Item", "items", items),
             _table("Leaf", "leaves", self._leaves(leaves)),
             _table("Value", "values", map(self._value, self.values, self.values.values())),
@@ -70,6 +69,7 @@ class Driver:
 
     def _stage(self, number: int, stage: Stage) -> str:
         lines = [f"// {node.results[0].name}: {node.op.name}, {comment(self.file)}:{node.line}" for node in stage.nodes]
+        lines[-1] = "; ".join([lines[-1], *map(comment, stage.notes)])
         lines.append(f"void stage_{number}() {{")
         lines += [f"    {self._launch(number, launch)}" for launch in stage.launches]
         return "\n".join([*lines, "}"])
@@ -168,15 +168,21 @@ class Driver:
 
 def _argument(argument: Argument, stage: int) -> Iterator[str]:
     if isinstance(argument, Buffer):
-        yield f"{'real' if argument.real else 'integer'}({argument.name})"
+        yield f"{_ACCESS[argument.element]}({argument.name})"
     elif isinstance(argument, Record):
         yield from ("fault", str(stage))
     else:
         yield f"Size({integer(argument)})" if isinstance(argument, int) else single(argument)
 
 
-def _bytes(buffer: Buffer) -> str:
-    return f"Size({buffer.elements}LL) * Size(sizeof({'Real' if buffer.real else 'Int'}))"
+def _memory(buffer: Buffer) -> str:
+    """A buffer's name and bytes; for what the driver rounds, how, and where the scales are."""
+    parts = [string(buffer.name), f"Size({buffer.elements}LL) * Size(sizeof({buffer.element.value}))"]
+    if buffer.element is Element.HALF:
+        parts.append("HALVES")
+    if buffer.scales is not None:
+        parts += ["QUANTS", buffer.scales.name]
+    return f"{{{', '.join(parts)}}}"
 
 
 def _bool(flag: bool) -> str:

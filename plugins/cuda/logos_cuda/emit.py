@@ -14,7 +14,7 @@ from logos_cuda.text import comment
 
 COMMON = "logos.cuh"
 LICENCE = "// The helper text is yours to use, change and pass on without conditions (MIT-0)."
-_DRIVER = ("files.cuh", "values.cuh", "steps.cuh", "main.cu")
+_DRIVER = ("narrow.cuh", "files.cuh", "values.cuh", "steps.cuh", "main.cu")
 _INCLUDE = re.compile(r'^#include "([\w.]+)"\n', re.MULTILINE)
 _ONCE = re.compile(r"^#pragma once\n", re.MULTILINE)
 

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from logos import Graph, Leaf, MoeWeights, Q8Reference, Value
 from logos_cuda.lowering import Lowering, Memory
 from logos_cuda.spelling.table import SPELLINGS
-from logos_cuda.stages import ForwardError, ForwardGraph, Stage, StageRefusal
+from logos_cuda.stages import Element, ForwardError, ForwardGraph, Stage, StageRefusal
+from logos_cuda.storage import EXPERTS, Multiply, Storage, half_tables, keeps_q8, name_of
 
 
 def forward_graph(
-    graph: Graph, q8: Mapping[str, Q8Reference] | None = None, moe: Mapping[str, MoeWeights] | None = None
+    graph: Graph,
+    q8: Mapping[str, Q8Reference] | None = None,
+    moe: Mapping[str, MoeWeights] | None = None,
+    *,
+    multiply: Multiply = Multiply.DP4A,
+    single_pass: bool = True,
+    half: bool = False,
 ) -> ForwardGraph:
     """The stages of a program, in dataflow order, and its buffers.
 
-    `q8` are weights stored in Q8_0, by variable, and `moe` the weights of routed experts, by the moe's output.
-    Raises ForwardError with everything that no kernel takes: an op, a shape beyond a kernel's limits, a dtype.
+    `q8` are weights stored in Q8_0, by variable, and `moe` the weights of routed experts, by the moe's output; both are
+    multiplied as `multiply` says, experts in one pass of dp4a or in two. `half` keeps the tables that attention reads
+    as float16. Raises ForwardError with everything that no kernel takes: an op, a shape beyond a kernel's limits, a
+    dtype.
     """
-    memory = _memory(graph)
+    routed = [node for node in graph.nodes if node.out is not None and node.out.name in (moe or {})]
+    experts = {name_of(node, hole) for node in routed for hole in EXPERTS}
+    return stored_graph(graph, Storage(frozenset({*(q8 or {}), *experts}), multiply, single_pass, half))
+
+
+def stored_graph(graph: Graph, storage: Storage) -> ForwardGraph:
+    """The same, of a program whose weights are kept as `storage` says."""
+    memory = _memory(graph, storage)
     stages: list[Stage] = []
     refusals: list[StageRefusal] = []
     for node in graph.nodes:
@@ -28,18 +44,18 @@ def forward_graph(
             memory.held[value] = memory.held[_operand(node.operands[hole])]
         lowering = Lowering(node, memory)
         spelling = SPELLINGS.get(node.op.name)
-        stored = sorted({value.name for value in node.inputs if value.name in (q8 or {})})
+        odd = [text for value in dict.fromkeys(node.inputs) for text in _unread(graph, storage, value)]
         if spelling is None:
             lowering.refuse("no kernel computes it")
-        elif stored:
-            lowering.refuse(f"no kernel reads {' and '.join(stored)} in Q8_0")
+        elif odd:
+            lowering.refuse(f"no kernel reads {' and '.join(odd)}")
         else:
             spelling(lowering)
         refusals += lowering.refusals
-        stages.append(Stage((node,), tuple(lowering.launches)))
+        stages.append(Stage((node,), tuple(lowering.launches), tuple(lowering.notes)))
     if refusals:
         raise ForwardError(tuple(refusals))
-    return ForwardGraph(graph, tuple(stages), memory.held, tuple(memory.scratch.values()))
+    return ForwardGraph(graph, tuple(stages), memory.held, (*memory.quantized.values(), *memory.scratch.values()))
 
 
 def collect_inits(graph: Graph) -> dict[str, list[tuple[int, int | float]]]:
@@ -47,11 +63,21 @@ def collect_inits(graph: Graph) -> dict[str, list[tuple[int, int | float]]]:
     return {leaf.name: sorted(leaf.fills) for leaf in graph.leaves if leaf.fills}
 
 
-def _memory(graph: Graph) -> Memory:
-    memory = Memory()
+def _memory(graph: Graph, storage: Storage) -> Memory:
+    memory = Memory(storage, frozenset(leaf.name for leaf in graph.states))
+    halves = half_tables(graph) if storage.half else frozenset()
     for leaf in graph.leaves:
-        memory.hold(leaf.value, transposed=_is_transposed(graph, leaf))
+        quant = leaf.name in storage.q8 and keeps_q8(graph, leaf) is None
+        element = Element.QUANT if quant else Element.HALF if leaf.name in halves else None
+        memory.hold(leaf.value, _is_transposed(graph, leaf), element)
     return memory
+
+
+def _unread(graph: Graph, storage: Storage, value: Value) -> Iterator[str]:
+    """Why a value that is asked for in Q8_0 cannot be kept so."""
+    for leaf in graph.leaves if value.name in storage.q8 else ():
+        if leaf.value == value and (why := keeps_q8(graph, leaf)) is not None:
+            yield f"{leaf.name} in Q8_0: {why}"
 
 
 def _is_transposed(graph: Graph, leaf: Leaf) -> bool:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from logos import Node, Value
-from logos_cuda.stages import Argument, Buffer, Kernel, Launch, Record, StageRefusal
+from logos_cuda.stages import Argument, Buffer, Element, Kernel, Launch, Record, StageRefusal
+from logos_cuda.storage import BLOCK, Storage
 
 THREADS = 256
 MOST_BLOCKS = 2**31 - 1
@@ -22,22 +23,37 @@ ABSENT: Parameter = ("nullptr", 0)
 
 @dataclass
 class Memory:
-    """Every buffer of a program so far. Scratch of equal size is used again by later stages: they run in order."""
+    """Every buffer of a program so far. Scratch of equal size is used again by later stages: they run in order.
+    `quantized` are values that a stage has quantized for all that follow; those of `states` would not last."""
 
+    storage: Storage = field(default_factory=Storage)
+    states: frozenset[str] = frozenset()
     held: dict[Value, Buffer] = field(default_factory=dict)
-    scratch: dict[tuple[bool, int, int], Buffer] = field(default_factory=dict)
+    scratch: dict[tuple[Element, int, int], Buffer] = field(default_factory=dict)
+    quantized: dict[Value, Buffer] = field(default_factory=dict)
     _made: int = 0
 
-    def hold(self, value: Value, transposed: bool = False) -> None:
-        """A new buffer for a value."""
-        self.held[value] = Buffer(self._name(value.name), value.size, value.real, value, transposed)
+    def hold(self, value: Value, transposed: bool = False, element: Element | None = None) -> None:
+        """A new buffer for a value; quants have scales beside them."""
+        element = element or (Element.REAL if value.real else Element.INT)
+        name = self._name(value.name)
+        scales = self._scales(value.name, value.size) if element is Element.QUANT else None
+        self.held[value] = Buffer(name, value.size, element, value, transposed, scales)
 
-    def scratch_of(self, real: bool, elements: int, number: int) -> Buffer:
+    def scratch_of(self, element: Element, elements: int, number: int) -> Buffer:
         """A stage's scratch: of those with as many elements the one of this number."""
-        key = (real, elements, number)
+        key = (element, elements, number)
         if key not in self.scratch:
-            self.scratch[key] = Buffer(self._name("scratch"), elements, real)
+            scales = self._scales("scratch", elements) if element is Element.QUANT else None
+            self.scratch[key] = Buffer(self._name("scratch"), elements, element, scales=scales)
         return self.scratch[key]
+
+    def quants(self, of: str, elements: int) -> Buffer:
+        """A new buffer of quants and their scales."""
+        return Buffer(self._name(of), elements, Element.QUANT, scales=self._scales(of, elements))
+
+    def _scales(self, of: str, elements: int) -> Buffer:
+        return Buffer(self._name(f"{of}_s"), elements // BLOCK, Element.REAL)
 
     def _name(self, of: str) -> str:
         self._made += 1
@@ -51,8 +67,10 @@ class Lowering:
         self.node = node
         self.launches: list[Launch] = []
         self.refusals: list[StageRefusal] = []
+        self.notes: list[str] = []
+        self.storage = memory.storage
         self._memory = memory
-        self._taken: dict[tuple[bool, int], int] = {}
+        self._taken: dict[tuple[Element, int], int] = {}
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -75,7 +93,7 @@ class Lowering:
     def real(self, hole: str) -> Buffer:
         """An operand as Real: one of Int by way of scratch."""
         buffer = self.buffer(hole)
-        if buffer.real:
+        if buffer.element is not Element.INT:
             return buffer
         made = self.scratch(buffer.elements)
         parameters: list[Parameter] = [("const Int *x", buffer), ("Real *y", made), ("Size n", buffer.elements)]
@@ -86,11 +104,38 @@ class Lowering:
         """The state that the node writes, in place."""
         return self._memory.held[self.node.writes[hole]]
 
+    def quantized(self, hole: str) -> Buffer:
+        """An operand's rows as quants with a scale for each 32: made by the first stage that asks, for all others too,
+        but for a state, which is written in place."""
+        value, x = self.value(hole), self.real(hole)
+        if value.name in self._memory.states:
+            made = self.scratch_quants(value.size)
+            self.quantize(x, made)
+            return made
+        if value not in self._memory.quantized:
+            self._memory.quantized[value] = self._memory.quants(f"{value.name}_q", value.size)
+            self.quantize(x, self._memory.quantized[value])
+        return self._memory.quantized[value]
+
+    def quantize(self, x: Buffer, made: Buffer) -> None:
+        """Adds the launch that quantizes x; where `made` is twice as large, what it leaves of x too."""
+        passes = made.elements // x.elements
+        name = "quantize" if passes == 1 else "quantize_twice"
+        parameters: list[Parameter] = [("const Real *x", x), *quants("made", made), ("Size n", x.elements)]
+        self.launch(name, "quantize.cuh", f"quantize<{passes}>", parameters, blocks_for(x.elements // 4))
+
     def scratch(self, elements: int, real: bool = True) -> Buffer:
         """Memory for this stage alone."""
-        number = self._taken.get((real, elements), 0)
-        self._taken[real, elements] = number + 1
-        return self._memory.scratch_of(real, elements, number)
+        return self._scratch(Element.REAL if real else Element.INT, elements)
+
+    def scratch_quants(self, elements: int) -> Buffer:
+        """The same for quants, with their scales."""
+        return self._scratch(Element.QUANT, elements)
+
+    def _scratch(self, element: Element, elements: int) -> Buffer:
+        number = self._taken.get((element, elements), 0)
+        self._taken[element, elements] = number + 1
+        return self._memory.scratch_of(element, elements, number)
 
     def launch(
         self, name: str, header: str, function: str, parameters: Sequence[Parameter], blocks: int,
@@ -109,6 +154,13 @@ class Lowering:
     def refuse(self, what: str) -> None:
         """Notes what no kernel takes; the program is refused with all of it."""
         self.refusals.append(StageRefusal(self.node.index, self.node.line, f"{self.node.op.name}: {what}"))
+
+
+def quants(name: str, buffer: Buffer, constant: bool = False) -> list[Parameter]:
+    """The parameters of quants and their scales: `Quant *made, Real *made_scales`."""
+    assert buffer.scales is not None
+    const = "const " if constant else ""
+    return [(f"{const}Quant *{name}", buffer), (f"{const}Real *{name}_scales", buffer.scales)]
 
 
 def _names(parameters: str) -> list[str]:

@@ -27,19 +27,36 @@ class Kernel:
     threads: int
 
 
+class Element(Enum):
+    """What a buffer holds, by the name of its C type: Real (float), Int (64 bits), Quant (8 bits, of Q8_0) and Half
+    (the bits of a float16)."""
+
+    REAL = "Real"
+    INT = "Int"
+    QUANT = "Quant"
+    HALF = "Half"
+
+
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Device memory for one value of the program, or scratch of a stage; `elements` of Real (float) or Int (int64).
+    """Device memory for one value of the program, or scratch of a stage.
 
     `name` is unique and a C identifier that is no keyword: `b7_q0`, a number before the program's name.
     `transposed` is a leaf stored as the transpose of the program's shape: a matmul's weight as (out, in).
+    `scales` are those of quants: a Real for each 32 of them, in the order of the quants.
     """
 
     name: str
     elements: int
-    real: bool
+    element: Element
     value: Value | None = None
     transposed: bool = False
+    scales: Buffer | None = None
+
+    @property
+    def real(self) -> bool:
+        """Whether it holds Real as it is."""
+        return self.element is Element.REAL
 
 
 class Record(Enum):
@@ -64,10 +81,12 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What one operation (or several, fused) of the program became; launches run in order."""
+    """What one operation (or several, fused) of the program became; launches run in order. `notes` say how its weights
+    and tables are stored and multiplied: `Wq in Q8_0, multiplied dp4a`."""
 
     nodes: tuple[Node, ...]
     launches: tuple[Launch, ...]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -81,6 +100,12 @@ class ForwardGraph:
     stages: tuple[Stage, ...]
     held: dict[Value, Buffer]
     scratch: tuple[Buffer, ...]
+
+    @cached_property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """Every buffer once: values', then scratch; the scales of quants after them."""
+        named = dict.fromkeys((*self.held.values(), *self.scratch))
+        return tuple(one for buffer in named for one in (buffer, buffer.scales) if one is not None)
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:

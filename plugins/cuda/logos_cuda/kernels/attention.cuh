@@ -19,6 +19,50 @@ __device__ __forceinline__ float4 four_of(const Real *head, int at, int width) {
     return got;
 }
 
+// Where vector i of this lane begins in a row's fours. Loads are of 16 bytes: a vector of floats, or two of halves.
+template <typename T>
+__device__ __forceinline__ int four_at(int i, int lanes, int lane) {
+    return sizeof(T) == 4 ? i * lanes + lane : 2 * (i / 2 * lanes + lane) + i % 2;
+}
+
+// A lane's vectors of a head of `width` elements; 0 beyond it.
+template <int lanes>
+__device__ __forceinline__ void bring_row(const Real *head, int lane, int width, float4 (&got)[VECTORS]) {
+#pragma unroll
+    for (int i = 0; i < VECTORS; ++i) got[i] = four_of(head, 4 * four_at<Real>(i, lanes, lane), width);
+}
+
+__device__ __forceinline__ float4 widened(unsigned low, unsigned high) {
+    const float4 made = {float_of(low & 65535u), float_of(low >> 16), float_of(high & 65535u), float_of(high >> 16)};
+    return made;
+}
+
+__device__ __forceinline__ float half_or_zero(const Half *head, int at, int width) {
+    return at < width ? float_of(__ldg(head + at)) : 0.0f;
+}
+
+template <int lanes>
+__device__ __forceinline__ void bring_row(const Half *head, int lane, int width, float4 (&got)[VECTORS]) {
+#pragma unroll
+    for (int i = 0; i < VECTORS; i += 2) {
+        const int at = 4 * four_at<Half>(i, lanes, lane);
+        if (width % 8 == 0) {
+            uint4 eight = {0u, 0u, 0u, 0u};
+            if (at < width) eight = __ldg(reinterpret_cast<const uint4 *>(head + at));
+            got[i] = widened(eight.x, eight.y);
+            got[i + 1] = widened(eight.z, eight.w);
+            continue;
+        }
+#pragma unroll
+        for (int j = 0; j < 2; ++j) {
+            got[i + j].x = half_or_zero(head, at + 4 * j, width);
+            got[i + j].y = half_or_zero(head, at + 4 * j + 1, width);
+            got[i + j].z = half_or_zero(head, at + 4 * j + 2, width);
+            got[i + j].w = half_or_zero(head, at + 4 * j + 3, width);
+        }
+    }
+}
+
 __device__ __forceinline__ float dot4(float4 a, float4 b, float sum) {
     return fmaf(a.x, b.x, fmaf(a.y, b.y, fmaf(a.z, b.z, fmaf(a.w, b.w, sum))));
 }
@@ -78,8 +122,8 @@ __device__ __forceinline__ Size query_place(Size group, Size number, Size groups
 
 // The parts: values (splits, all heads, width), maxima and sums (splits, all heads). Of the `rows` of K and V the first
 // `stop` count; a group's rows have `width` of the `groups * width` columns; `heads` queries read each group.
-template <int lanes, bool by_rows>
-__device__ inline void attention_rows(const Real *q, const Real *k, const Real *v, Real *values, Real *maxima,
+template <int lanes, bool by_rows, typename T>
+__device__ inline void attention_rows(const Real *q, const T *k, const T *v, Real *values, Real *maxima,
                                       Real *sums, Size stop, Size groups, Size heads, Size splits, int width,
                                       float scale) {
     enum { SPAN = 4 * VECTORS * lanes, RUNS = ATTENTION_THREADS / lanes };
@@ -108,15 +152,15 @@ __device__ inline void attention_rows(const Real *q, const Real *k, const Real *
         const bool there = row < end;
         const Size offset = ((there ? row : begin) * groups + group) * width;
         float4 key[VECTORS], value[VECTORS];
-#pragma unroll
-        for (int i = 0; i < VECTORS; ++i) key[i] = four_of(k + offset, 4 * (i * lanes + lane), width);
-#pragma unroll
-        for (int i = 0; i < VECTORS; ++i) value[i] = four_of(v + offset, 4 * (i * lanes + lane), width);
+        bring_row<lanes>(k + offset, lane, width, key);
+        bring_row<lanes>(v + offset, lane, width, value);
 #pragma unroll
         for (int head = 0; head < HEADS; ++head) {
             float score = 0.0f;
 #pragma unroll
-            for (int i = 0; i < VECTORS; ++i) score = dot4(key[i], query[head * SPAN / 4 + i * lanes + lane], score);
+            for (int i = 0; i < VECTORS; ++i) {
+                score = dot4(key[i], query[head * SPAN / 4 + four_at<T>(i, lanes, lane)], score);
+            }
             score = warp_join<Sum, lanes>(score);
             if (there) part[head].row(score, value);
         }
@@ -130,7 +174,7 @@ __device__ inline void attention_rows(const Real *q, const Real *k, const Real *
         if (threadIdx.x % 32 < lanes) {
 #pragma unroll
             for (int i = 0; i < VECTORS; ++i) {
-                merged[(warp * HEADS + head) * SPAN / 4 + i * lanes + lane] = part[head].value[i];
+                merged[(warp * HEADS + head) * SPAN / 4 + four_at<T>(i, lanes, lane)] = part[head].value[i];
             }
         }
         if (threadIdx.x % 32 == 0) {
@@ -161,8 +205,8 @@ __device__ inline void attention_rows(const Real *q, const Real *k, const Real *
     }
 }
 
-template <int lanes>
-__device__ inline void attention(const Real *q, const Real *k, const Real *v, Real *values, Real *maxima, Real *sums,
+template <int lanes, typename T>
+__device__ inline void attention(const Real *q, const T *k, const T *v, Real *values, Real *maxima, Real *sums,
                                  Size rows, Size groups, Size heads, Size splits, Size width, float scale) {
     attention_rows<lanes, false>(q, k, v, values, maxima, sums, rows, groups, heads, splits, static_cast<int>(width),
                                  scale);
@@ -177,8 +221,8 @@ __device__ inline void full_attention(const Real *q, const Real *k, const Real *
 }
 
 // Over the rows 0 to *last.
-template <int lanes>
-__device__ inline void attention_up_to(const Real *q, const Real *k, const Real *v, const Int *last, Real *values,
+template <int lanes, typename T>
+__device__ inline void attention_up_to(const Real *q, const T *k, const T *v, const Int *last, Real *values,
                                        Real *maxima, Real *sums, Fault *fault, int stage, Size rows, Size groups,
                                        Size heads, Size splits, Size width, float scale) {
     const Size stop = checked_row(last, rows, fault, stage) + 1;

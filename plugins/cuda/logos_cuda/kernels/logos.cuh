@@ -19,6 +19,19 @@ __device__ __forceinline__ void logos_mma_s8(int (&d)[4], const unsigned (&a)[4]
         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+// A float as the bits of the nearest float16, and back.
+__device__ __forceinline__ unsigned short half_of(float x) {
+    unsigned short bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+    return bits;
+}
+
+__device__ __forceinline__ float float_of(unsigned bits) {
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(static_cast<unsigned short>(bits)));
+    return x;
+}
+
 // An asynchronous copy of 16 bytes to shared memory, both addresses multiples of 16: there after a wait that covers it.
 __device__ __forceinline__ void logos_copy_async(void *shared, const void *global) {
     const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
@@ -39,11 +52,20 @@ __device__ __forceinline__ void logos_copy_wait() {
 
 #include "logos_host.h"
 
+inline unsigned short half_of(float x) { return __half_as_ushort(__float2half_rn(x)); }
+inline float float_of(unsigned bits) { return __half2float(__ushort_as_half(static_cast<unsigned short>(bits))); }
+
 #endif
 
 typedef float Real;
 typedef long long Int;
 typedef long long Size;  // Sizes and offsets: a tensor may pass 2^31 elements.
+typedef signed char Quant;
+typedef unsigned short Half;  // The bits of a float16.
+
+// The least and the largest of the floats that keep all their digits.
+#define LEAST_NORMAL 1.17549435e-38f
+#define LARGEST 3.40282347e+38f
 
 // The first error of a step that only the device can see; kind 0 is none.
 struct Fault {

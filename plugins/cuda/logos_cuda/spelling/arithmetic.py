@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from logos_cuda.lowering import FAULT, Lowering, Parameter, blocks_for
-from logos_cuda.stages import Buffer
+from logos_cuda.lowering import FAULT, Lowering, Parameter, blocks_for, quants
+from logos_cuda.stages import Buffer, Element
+from logos_cuda.storage import Multiply
 
 FILLING_ROWS = 2048
 """Rows of a weight from which a warp for each fills a device; fewer rows get a block each."""
 
 SHORT_ROW = 512
 """Columns up to which a warp holds a whole row in one round of its loads."""
+
+TOGETHER = 8
+"""Rows by which a weight in Q8_0 is multiplied while it is read once."""
+
+SHORT_Q8_ROW = 2048
+"""The same as SHORT_ROW for a row in Q8_0, of which a load takes four times as many elements."""
 
 _TILE = 64
 _MOST_ROW_BLOCKS = 65536
@@ -26,6 +33,9 @@ def matmul(lowering: Lowering) -> None:
         lowering.launch("matmul_int", "matmul_int.cuh", "matmul_int", parameters, blocks_for(m * n))
         return
     b = lowering.real("B")
+    if b.element is Element.QUANT:
+        _product_q8(lowering, b, out, (m, k, n))
+        return
     product(lowering, lowering.real("A"), b, out, (m, k, n), b.transposed)
 
 
@@ -46,6 +56,26 @@ def product(
     lowering.launch(name, "gemm.cuh", f"gemm<{flag}>", parameters, blocks)
 
 
+def _product_q8(lowering: Lowering, b: Buffer, y: Buffer, sizes: tuple[int, int, int]) -> None:
+    """y (m, n) = A (m, k) times b, which is (n, k) in Q8_0."""
+    m, k, n = sizes
+    rows, suffix = (1, "") if m == 1 else (TOGETHER, "_rows")
+    multiply = lowering.storage.multiply
+    lowering.notes.append(f"{lowering.value('B').name} in Q8_0, multiplied {multiply.value}")
+    last: list[Parameter] = [("Real *y", y), ("Size m", m), ("Size k", k), ("Size n", n)]
+    if multiply is Multiply.EXACT:
+        parameters: list[Parameter] = [("const Real *x", lowering.real("A")), *quants("w", b, True), *last]
+        blocks = min(-(-n // 4), _MOST_ROW_BLOCKS)
+        name = f"matvec_exact{suffix}"
+        lowering.launch(name, "exact_q8.cuh", f"matvec_exact<{rows}>", parameters, blocks, threads=128)
+        return
+    parameters = [*quants("x", lowering.quantized("A"), True), *quants("w", b, True), *last]
+    by, lanes = ("warps", 32) if n >= FILLING_ROWS or k <= SHORT_Q8_ROW else ("blocks", 128)
+    blocks = min(-(-n // (128 // lanes)), _MOST_ROW_BLOCKS)
+    name, call = f"matvec_q8_by_{by}{suffix}", f"matvec_q8<{lanes}, {rows}>"
+    lowering.launch(name, "matvec_q8.cuh", call, parameters, blocks, threads=128)
+
+
 def _one_row(
     lowering: Lowering, a: Buffer, b: Buffer, y: Buffer, sizes: tuple[int, int], transposed: bool
 ) -> None:
@@ -58,9 +88,14 @@ def _one_row(
         lowering.launch(f"matvec_columns_{width}", "matvec.cuh", f"matvec_columns<{width}>", parameters, blocks)
         return
     parameters = [("const Real *x", a), ("const Real *w", b), *last]
-    by, rows = ("warps", 4) if n >= FILLING_ROWS or k <= SHORT_ROW else ("blocks", 1)
-    blocks = min(-(-n // rows), _MOST_ROW_BLOCKS)
+    by, _, blocks = by_rows(k, n)
     lowering.launch(f"matvec_by_{by}", "matvec.cuh", f"matvec_by_{by}", parameters, blocks, threads=128)
+
+
+def by_rows(k: int, n: int) -> tuple[str, int, int]:
+    """Whether warps or blocks of 128 threads take the n rows of a float weight, how many at once, and the blocks."""
+    by, together = ("warps", 4) if n >= FILLING_ROWS or k <= SHORT_ROW else ("blocks", 1)
+    return by, together, min(-(-n // together), _MOST_ROW_BLOCKS)
 
 
 def pairwise(lowering: Lowering) -> None:

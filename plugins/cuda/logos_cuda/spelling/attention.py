@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from logos_cuda.lowering import FAULT, Lowering, Parameter, blocks_for
-from logos_cuda.stages import Buffer
+from logos_cuda.stages import Buffer, Element
 
 WIDEST_HEAD = 512
 """Elements of a head that the attention kernel takes."""
@@ -104,9 +104,10 @@ def _parts(lowering: Lowering, parts: tuple[Buffer, ...], tiles: int, splits: in
     lanes = _lanes(width)
     bounded = lowering.node.operands["P"] is not None
     values, maxima, sums = parts
+    k, v = lowering.buffer("K"), lowering.buffer("V")
+    kind, suffix = (k.element.value, "_half") if k.element is Element.HALF else ("Real", "")
     parameters: list[Parameter] = [
-        ("const Real *q", lowering.real("Q")), ("const Real *k", lowering.buffer("K")),
-        ("const Real *v", lowering.buffer("V")),
+        ("const Real *q", lowering.real("Q")), (f"const {kind} *k", k), (f"const {kind} *v", v),
         *([("const Int *last", lowering.buffer("P"))] if bounded else []),
         ("Real *values", values), ("Real *maxima", maxima), ("Real *sums", sums),
         *([FAULT] if bounded else []),
@@ -114,4 +115,5 @@ def _parts(lowering: Lowering, parts: tuple[Buffer, ...], tiles: int, splits: in
         ("Size width", width), ("float scale", 1 / math.sqrt(width)),
     ]  # fmt: skip
     name = "attention_up_to" if bounded else "attention"
-    lowering.launch(f"{name}_{16 * lanes}", "attention.cuh", f"{name}<{lanes}>", parameters, tiles * splits, _THREADS)
+    call = f"{name}<{lanes}>"
+    lowering.launch(f"{name}_{16 * lanes}{suffix}", "attention.cuh", call, parameters, tiles * splits, _THREADS)

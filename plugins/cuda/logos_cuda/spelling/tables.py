@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from logos_cuda.lowering import FAULT, Lowering, Parameter, blocks_for
-from logos_cuda.stages import Buffer
+from logos_cuda.lowering import FAULT, Lowering, Parameter, blocks_for, quants
+from logos_cuda.stages import Buffer, Element
 
 
 def embedding(lowering: Lowering) -> None:
     """OUT becomes a row of the table."""
     table = lowering.buffer("TABLE")
+    if table.element is Element.QUANT:
+        lowering.notes.append(f"{lowering.value('TABLE').name} in Q8_0")
+        _by_row(lowering, "embedding", "TOK", "Quant", [*quants("table", table, True), ("Real *y", lowering.out)])
+        return
     kind = "Real" if table.real else "Int"
     operands: list[Parameter] = [(f"const {kind} *table", table), (f"{kind} *y", lowering.out)]
     _by_row(lowering, "embedding", "TOK", kind, operands)
@@ -17,6 +21,11 @@ def embedding(lowering: Lowering) -> None:
 def set_row(lowering: Lowering) -> None:
     """A row of the state becomes R, in place."""
     state = lowering.state("T")
+    if state.element is Element.HALF:
+        lowering.notes.append(f"{lowering.value('T').name} as float16")
+        halves: list[Parameter] = [("const Real *values", lowering.real("R")), ("Half *table", state)]
+        _by_row(lowering, "set_row", "P", "Half", halves)
+        return
     kind = "Real" if state.real else "Int"
     values: Buffer = lowering.real("R") if state.real else lowering.buffer("R")
     operands: list[Parameter] = [(f"const {kind} *values", values), (f"{kind} *table", state)]
@@ -27,12 +36,15 @@ def _by_row(lowering: Lowering, name: str, hole: str, kind: str, operands: list[
     """The kernel for a row that the device reads, or for a literal one, which the checks held to the table."""
     rows, columns = lowering.sizes["n"], lowering.sizes["c"]
     number = lowering.node.operands[hole]
-    suffix = "" if kind == "Real" else "_int"
+    suffix = {"Real": "", "Int": "_int", "Quant": "_q8", "Half": "_half"}[kind]
+    narrow = kind in ("Quant", "Half")
+    header, call = ("tables_narrow.cuh", f"{name}{suffix}") if narrow else ("tables.cuh", name)
+    ending = "" if narrow else f"<{kind}>"
     blocks = blocks_for(columns)
     if isinstance(number, int):
         parameters: list[Parameter] = [*operands, ("Size row", number), ("Size columns", columns)]
-        lowering.launch(f"{name}_at{suffix}", "tables.cuh", f"{name}_at<{kind}>", parameters, blocks)
+        lowering.launch(f"{name}_at{suffix}", header, f"{call}_at{ending}", parameters, blocks)
         return
     index: Parameter = ("const Int *number", lowering.buffer(hole))
     parameters = [index, *operands, FAULT, ("Size rows", rows), ("Size columns", columns)]
-    lowering.launch(f"{name}{suffix}", "tables.cuh", f"{name}<{kind}>", parameters, blocks)
+    lowering.launch(f"{name}{suffix}", header, f"{call}{ending}", parameters, blocks)

@@ -20,8 +20,7 @@ Size size_of_file(const std::string &path) {
 
 class Reader {
   public:
-    Reader(const std::string &path, const Leaf &leaf) : path(path), wide(leaf.real && ends_with(path, ".f64")) {
-        const Size due = leaf.rows * leaf.columns * (wide ? Size(sizeof(double)) : bytes_of(leaf.real));
+    Reader(const std::string &path, const Leaf &leaf, Size due, bool wide = false) : path(path), wide(wide) {
         const Size there = size_of_file(path);
         if (there >= 0 && there != due)
             end(REFUSED, path + " holds " + std::to_string(there) + " bytes; " + leaf.name + ", " + shape_of(leaf) +
@@ -52,8 +51,8 @@ class Reader {
 };
 
 void upload(const Leaf &leaf, Size first, const void *from, Size count) {
-    char *to = static_cast<char *>(memory[leaf.buffer]) + first * bytes_of(leaf.real);
-    CHECK(cudaMemcpy(to, from, size_t(count * bytes_of(leaf.real)), cudaMemcpyHostToDevice));
+    if (buffers[leaf.buffer].element != PLAIN) return send_rounded(leaf, first, static_cast<const Real *>(from), count);
+    send(leaf.buffer, first * bytes_of(leaf.real), from, size_t(count * bytes_of(leaf.real)));
 }
 
 template <typename T>
@@ -73,8 +72,9 @@ void upload_whole(const Leaf &leaf, const void *from) {
 
 // `stored`: the file lies as the device keeps it, transposed where that is.
 void load_file(const Leaf &leaf, const std::string &path, bool stored) {
-    Reader reader(path, leaf);
     const Size elements = leaf.rows * leaf.columns, size = bytes_of(leaf.real);
+    const bool wide = leaf.real && ends_with(path, ".f64");
+    Reader reader(path, leaf, elements * (wide ? Size(sizeof(double)) : size), wide);
     const bool turn = leaf.transposed && !stored;
     const Size step = turn ? elements : CHUNK < elements ? CHUNK : elements;
     std::vector<char> chunk(size_t(step * size));
@@ -84,6 +84,27 @@ void load_file(const Leaf &leaf, const std::string &path, bool stored) {
         if (turn) upload_whole(leaf, chunk.data());
         else upload(leaf, done, chunk.data(), count);
     }
+}
+
+// A file of bytes as the device keeps them.
+void load_bytes(const Leaf &leaf, const std::string &path, int buffer) {
+    const Size due = buffers[buffer].bytes;
+    Reader reader(path, leaf, due);
+    std::vector<char> chunk(size_t(due < CHUNK ? due : CHUNK));
+    for (Size done = 0; done < due; done += CHUNK) {
+        const Size count = CHUNK < due - done ? CHUNK : due - done;
+        reader.read(chunk.data(), count, 1);
+        send(buffer, done, chunk.data(), size_t(count));
+    }
+}
+
+// NAME.q and NAME.s, where the device keeps Q8_0 and they are there.
+bool load_quants(const Leaf &leaf, const std::string &stem) {
+    const Memory &kept = buffers[leaf.buffer];
+    if (kept.element != QUANTS || size_of_file(stem + ".q") < 0) return false;
+    load_bytes(leaf, stem + ".q", leaf.buffer);
+    load_bytes(leaf, stem + ".s", kept.scales);
+    return true;
 }
 
 template <typename T>
@@ -108,6 +129,7 @@ bool load_given(const Leaf &leaf) {
     if (leaf.state) return false;
     for (const std::string &folder : options.weights) {
         const std::string stem = folder + "/" + leaf.name, stored = stem + (leaf.real ? ".f32" : ".i64");
+        if (load_quants(leaf, stem)) return true;
         if (size_of_file(stored) >= 0) return load_file(leaf, stored, true), true;
         if (leaf.real && size_of_file(stem + ".f64") >= 0) return load_file(leaf, stem + ".f64", false), true;
     }

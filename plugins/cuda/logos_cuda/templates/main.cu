@@ -3,8 +3,8 @@
 const char *USE =
     "usage: %s [--weights DIR]... [--set NAME=FILE]... [--tokens 1,2,3] [--generate N] [--get NAME,...] [--dump DIR]\n"
     "\n"
-    "  --weights DIR    read NAME.f32 and NAME.i64 there [the folder `weights` beside this program]; a transposed\n"
-    "                   variable's file is transposed. Without a folder, what has no value is the ramp\n"
+    "  --weights DIR    read NAME.f32, NAME.i64, NAME.q and NAME.s there [the folder `weights` beside this program];\n"
+    "                   a transposed variable's file is transposed. Without a folder, what has no value is the ramp\n"
     "  --set NAME=FILE  a variable in the program's shape: raw little-endian float32, int64 or (FILE.f64) float64\n"
     "  --tokens IDS     one step for each id: `tok` is the id, `pos` the step's number\n"
     "  --generate N     go on for N ids, each the output of the step before; print them\n"
@@ -108,7 +108,8 @@ void find_weights() {
 void list() {
     for (int i = 0; i < VALUES; i++) {
         const Value &value = values[i];
-        const char *file = value.stage < 0 ? (value.real ? "f32" : "i64") : "-";
+        const bool quants = buffers[value.buffer].element == QUANTS;
+        const char *file = value.stage < 0 ? (quants ? "q s" : value.real ? "f32" : "i64") : "-";
         if (value.stage < 0 || !strchr(value.name, '@'))
             printf("%s\t%lld\t%lld\t%s\t%s%s\n", value.name, value.rows, value.columns, type_of(value.real), file,
                    value.transposed ? " transposed" : "");

@@ -3,8 +3,8 @@
 std::vector<char> fetch(const Value &value) {
     const Size size = bytes_of(value.real);
     std::vector<char> found(size_t(value.rows * value.columns * size));
-    CHECK(cudaMemcpyAsync(found.data(), memory[value.buffer], found.size(), cudaMemcpyDeviceToHost, stream));
-    CHECK(cudaStreamSynchronize(stream));
+    if (buffers[value.buffer].element == PLAIN) bring(value.buffer, found.data());
+    else bring_widened(value.buffer, reinterpret_cast<Real *>(found.data()));
     if (!value.transposed) return found;
     std::vector<char> turned(found.size());
     for (Size r = 0; r < value.rows; r++)

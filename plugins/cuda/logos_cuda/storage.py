@@ -1,0 +1,88 @@
+"""How a program's weights and tables are kept on the device, and how what is kept in 8 bits is multiplied."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import Enum
+
+from logos import FORMATS, Graph, Leaf, Node, Value
+
+BLOCK = FORMATS["Q8_0"].elements
+"""Elements of a row that share a scale."""
+
+EXPERTS = ("WG", "WU", "WD")
+"""The holes of a moe that take its experts' weights: gate, up and down."""
+
+_READERS = frozenset({("matmul", "B"), ("embedding", "TABLE"), ("moe", "WG"), ("moe", "WU"), ("moe", "WD")})
+"""The operands, by op and hole, that kernels read in Q8_0."""
+
+_TABLE_READERS = frozenset({("set row", "T"), ("attention", "K"), ("attention", "V")})
+
+
+class Multiply(Enum):
+    """How a weight in Q8_0 is multiplied.
+
+    EXACT  by float32 activations, sums in float64: the value that the reference machine has, rounded to float32
+    DP4A   by activations quantized to 8 bits with a scale for each 32, sums of 32 in integers
+    """
+
+    EXACT = "exact"
+    DP4A = "dp4a"
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """The weights kept in Q8_0, by variable; how they are multiplied, experts in one pass of dp4a or in two; whether
+    the tables that attention reads are kept as float16."""
+
+    q8: frozenset[str] = frozenset()
+    multiply: Multiply = Multiply.DP4A
+    single_pass: bool = True
+    half: bool = False
+
+
+def keeps_q8(graph: Graph, leaf: Leaf) -> str | None:
+    """Why a leaf cannot be kept in Q8_0, in words; None where it can."""
+    readers = [(node.op.name, hole) for node, hole in graph.readers(leaf.name)]
+    if not leaf.value.real or leaf.state:
+        return "it is no weight of Real"
+    odd = sorted({name for name, hole in readers if (name, hole) not in _READERS})
+    if odd or not readers:
+        return f"{' and '.join(odd)} reads it as float32" if odd else "nothing reads it"
+    if len({hole == "B" for _, hole in readers}) > 1:
+        return "a matmul reads its columns and another op its rows"
+    length = stored_columns(leaf.value, readers[0][1] == "B")
+    if length % BLOCK:
+        return f"its rows hold {length} values as stored, no multiple of {BLOCK}"
+    return None
+
+
+def stored_columns(value: Value, transposed: bool) -> int:
+    """The length of a weight's rows as stored."""
+    return value.rows if transposed else value.columns
+
+
+def half_tables(graph: Graph) -> frozenset[str]:
+    """The states that rows are set in and that only attention reads, its K and its V alike."""
+    found = set()
+    for leaf in graph.states:
+        readers = {(node.op.name, hole) for node, hole in graph.readers(leaf.name)}
+        if leaf.value.real and ("set row", "T") in readers and readers <= _TABLE_READERS and len(readers) > 1:
+            found.add(leaf.name)
+    pairs = [{name_of(node, hole) for hole in "KV"} for node in graph.nodes if node.op.name == "attention"]
+    while odd := {name for pair in pairs if not pair <= found for name in pair & found}:
+        found -= odd
+    return frozenset(found)
+
+
+def name_of(node: Node, hole: str) -> str:
+    """The variable of an operand that is one."""
+    operand = node.operands[hole]
+    assert isinstance(operand, Value)
+    return operand.name
+
+
+def float_weights(graph: Graph, q8: Collection[str]) -> tuple[Leaf, ...]:
+    """The leaves that could be kept in Q8_0 and are not."""
+    return tuple(leaf for leaf in graph.leaves if leaf.name not in q8 and keeps_q8(graph, leaf) is None)
