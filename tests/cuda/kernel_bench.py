@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import struct
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,8 @@ class Case:
     """A program with its leaves' values (float32 or int64, in the program's shape); `blocks` holds grids down to that
     many blocks where the kernels stride over the grid; a leaf of `sparse` is address space of which only the given last
     bytes exist; `storage` says what is kept in fewer bits than its value has, `bound` how far a Real may be off, and
-    `rounded` holds what the reference machine is to take in place of the kernels' own rounding."""
+    `rounded` holds what the reference machine is to take in place of the kernels' own rounding. The fusion steps of
+    `held` do not act; `lean` leaves no room for values that only their own stage reads."""
 
     text: str
     values: Mapping[str, Array]
@@ -96,9 +97,11 @@ class Case:
     storage: Storage = field(default_factory=Storage)
     bound: float | None = None
     rounded: Mapping[str, Array] = field(default_factory=dict)
+    held: Collection[str] = ()
+    lean: bool = False
 
     def __post_init__(self) -> None:
-        self.graph: ForwardGraph = stored_graph(read(self.text), self.storage)
+        self.graph: ForwardGraph = stored_graph(read(self.text), self.storage, self.held)
 
     def stored(self) -> dict[Buffer, Array]:
         """What the buffers of leaves hold before a step, as the device keeps it."""
@@ -130,7 +133,7 @@ class Case:
         kept = {**self.kept(), **self.rounded}.items()
         values = {name: v.astype(np.float64) if v.dtype == np.float32 else v for name, v in kept}
         made = Machine(self.graph.graph, values).step()
-        return {value.name: made[value] for node in self.graph.graph.nodes for value in node.results}
+        return {tap: made[value] for tap, value in self.graph.graph.taps.items() if value in made}
 
 
 @dataclass(frozen=True)
@@ -174,13 +177,15 @@ class Bench:
         return _results(cases, out.read_bytes())
 
 
-def _wanted(graph: ForwardGraph) -> dict[Buffer, str]:
-    return {graph.held[value]: value.name for node in graph.graph.nodes for value in node.results}
+def _wanted(case: Case) -> dict[Buffer, str]:
+    graph = case.graph
+    made = {graph.held[value]: tap for tap, value in graph.graph.taps.items() if graph.graph.producer(value)}
+    return {buffer: name for buffer, name in made.items() if not (case.lean and buffer.inner)}
 
 
 def _plan(case: Case, numbers: Mapping[str, int]) -> tuple[bytes, bytes]:
-    graph, wanted = case.graph, _wanted(case.graph)
-    buffers, stored = graph.buffers, case.stored()
+    graph, wanted = case.graph, _wanted(case)
+    buffers, stored = [one for one in graph.buffers if not (case.lean and one.inner)], case.stored()
     launches = [(stage, launch) for stage, one in enumerate(graph.stages) for launch in one.launches]
     words, data = [len(buffers), len(launches)], []
     for buffer in buffers:
@@ -204,7 +209,7 @@ def _plan(case: Case, numbers: Mapping[str, int]) -> tuple[bytes, bytes]:
 
 def _word(argument: Argument, places: Mapping[Buffer, int], stage: int) -> tuple[int, int]:
     if isinstance(argument, Buffer):
-        return 0, places[argument]
+        return 0, places.get(argument, -1)
     if isinstance(argument, Record):
         return 1, stage
     if isinstance(argument, float):
@@ -216,7 +221,7 @@ def _results(cases: Sequence[Case], out: bytes) -> list[Result]:
     results, at = [], 0
     for case in cases:
         arrays: dict[str, Array] = {}
-        wanted = _wanted(case.graph)
+        wanted = _wanted(case)
         for buffer in case.graph.buffers:
             if buffer not in wanted:
                 continue
@@ -240,9 +245,9 @@ def differences(case: Case, result: Result, bound: float = 1e-5) -> list[str]:
     bound = bound if case.bound is None else case.bound
     if result.fault is not None:
         return [f"fault {result.fault}"]
-    found = []
-    for name, expected in case.expected().items():
-        got = result.arrays[name]
+    found, due = [], case.expected()
+    for name, got in result.arrays.items():
+        expected = due[name]
         if expected.dtype == np.int64:
             wrong = np.count_nonzero(got != expected)
             found += [f"{name}: {wrong} of {expected.size} Int differ"] if wrong else []

@@ -27,7 +27,7 @@ Let q be a 1 by 4 tensor of Real.
 Let c be a 1 by 2 tensor of Real.
 Let y be rope of q with cos c and sin c.
 """
-SQUASHED = "Let x be a 2 by 3 tensor of Real.\nLet y be silu of x.\nLet z be silu of y.\n"
+SQUASHED = "Let x be a 2 by 3 tensor of Real.\nLet y be silu of x.\nLet z be silu of x.\n"
 UNFIT = """\
 Let q be a 1 by 8192 tensor of Real.
 Let K be a 2 by 8192 tensor of Int.

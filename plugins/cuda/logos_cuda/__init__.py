@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from logos_cuda.emit import emit_forward as emit_forward
     from logos_cuda.lower import collect_inits as collect_inits
     from logos_cuda.lower import forward_graph as forward_graph
+    from logos_cuda.lower import forward_graph_holding as forward_graph_holding
     from logos_cuda.stages import Buffer as Buffer
     from logos_cuda.stages import ForwardError as ForwardError
     from logos_cuda.stages import ForwardGraph as ForwardGraph
@@ -37,6 +38,7 @@ _HOMES = {
     "collect_inits": "lower",
     "emit_forward": "emit",
     "forward_graph": "lower",
+    "forward_graph_holding": "lower",
 }
 
 __all__ = sorted(_HOMES)

@@ -42,6 +42,7 @@ class Driver:
         rows, messages = list(self._rows()), list(self._messages())
         counts = {"STAGES": len(self.graph.stages), "LEAVES": len(leaves), "VALUES": len(self.values)}
         counts |= {"ROWS": len(rows), "MESSAGES": len(messages), "OUTPUT": self._output()}
+        counts["KEPT"] = sum(not buffer.inner for buffer in self.graph.buffers)
         names = [*(f"{buffer.name}," for buffer in self.graph.buffers), "BUFFERS,"]
         parts = [
             _block("enum {", names, "};"),
@@ -69,7 +70,8 @@ class Driver:
 
     def _stage(self, number: int, stage: Stage) -> str:
         lines = [f"// {node.results[0].name}: {node.op.name}, {comment(self.file)}:{node.line}" for node in stage.nodes]
-        lines[-1] = "; ".join([lines[-1], *map(comment, stage.notes)])
+        as_one = [f"as one by {stage.step}"] if stage.step else []
+        lines[-1] = "; ".join([lines[-1], *map(comment, [*as_one, *stage.notes])])
         lines.append(f"void stage_{number}() {{")
         lines += [f"    {self._launch(number, launch)}" for launch in stage.launches]
         return "\n".join([*lines, "}"])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
-from logos import Graph, Leaf, MoeWeights, Q8Reference, Value
+from logos import Graph, Leaf, MoeWeights, Node, Q8Reference, Value
+from logos_cuda.fusing import FUSED, Piece, pieces
 from logos_cuda.lowering import Lowering, Memory
 from logos_cuda.spelling.table import SPELLINGS
 from logos_cuda.stages import Element, ForwardError, ForwardGraph, Stage, StageRefusal
@@ -20,7 +21,22 @@ def forward_graph(
     single_pass: bool = True,
     half: bool = False,
 ) -> ForwardGraph:
-    """The stages of a program, in dataflow order, and its buffers.
+    """The stages of a program, in dataflow order, and its buffers, with every step of fusion: see
+    `forward_graph_holding`."""
+    return forward_graph_holding(graph, q8, moe, multiply=multiply, single_pass=single_pass, half=half)
+
+
+def forward_graph_holding(
+    graph: Graph,
+    q8: Mapping[str, Q8Reference] | None = None,
+    moe: Mapping[str, MoeWeights] | None = None,
+    held: Collection[str] = (),
+    *,
+    multiply: Multiply = Multiply.DP4A,
+    single_pass: bool = True,
+    half: bool = False,
+) -> ForwardGraph:
+    """The stages of a program, in dataflow order, and its buffers; the steps of fusion in `held` do not act.
 
     `q8` are weights stored in Q8_0, by variable, and `moe` the weights of routed experts, by the moe's output; both are
     multiplied as `multiply` says, experts in one pass of dp4a or in two. `half` keeps the tables that attention reads
@@ -29,33 +45,48 @@ def forward_graph(
     """
     routed = [node for node in graph.nodes if node.out is not None and node.out.name in (moe or {})]
     experts = {name_of(node, hole) for node in routed for hole in EXPERTS}
-    return stored_graph(graph, Storage(frozenset({*(q8 or {}), *experts}), multiply, single_pass, half))
+    return stored_graph(graph, Storage(frozenset({*(q8 or {}), *experts}), multiply, single_pass, half), held)
 
 
-def stored_graph(graph: Graph, storage: Storage) -> ForwardGraph:
+def stored_graph(graph: Graph, storage: Storage, held: Collection[str] = ()) -> ForwardGraph:
     """The same, of a program whose weights are kept as `storage` says."""
     memory = _memory(graph, storage)
     stages: list[Stage] = []
     refusals: list[StageRefusal] = []
-    for node in graph.nodes:
-        if node.out is not None:
-            memory.hold(node.out)
-        for hole, value in node.writes.items():
-            memory.held[value] = memory.held[_operand(node.operands[hole])]
-        lowering = Lowering(node, memory)
-        spelling = SPELLINGS.get(node.op.name)
-        odd = [text for value in dict.fromkeys(node.inputs) for text in _unread(graph, storage, value)]
-        if spelling is None:
-            lowering.refuse("no kernel computes it")
-        elif odd:
-            lowering.refuse(f"no kernel reads {' and '.join(odd)}")
+    for piece in pieces(graph, memory, held):
+        for node in piece.nodes:
+            _hold(node, memory, piece)
+        lowering = Lowering(piece.nodes[-1], memory)
+        if piece.step:
+            FUSED[piece.step].spell(lowering, piece.nodes)
         else:
-            spelling(lowering)
+            _spell_alone(lowering, graph)
         refusals += lowering.refusals
-        stages.append(Stage((node,), tuple(lowering.launches), tuple(lowering.notes)))
+        notes = (*lowering.notes, *([piece.note] if piece.note else []))
+        stages.append(Stage(piece.nodes, tuple(lowering.launches), notes, piece.step))
     if refusals:
-        raise ForwardError(tuple(refusals))
+        raise ForwardError(tuple(sorted(refusals, key=lambda refusal: refusal.statement)))
     return ForwardGraph(graph, tuple(stages), memory.held, (*memory.quantized.values(), *memory.scratch.values()))
+
+
+def _hold(node: Node, memory: Memory, piece: Piece) -> None:
+    """Buffers for what a node makes; a state is written in place."""
+    if node.out is not None:
+        memory.hold(node.out, inner=node.out in piece.inner)
+    for hole, value in node.writes.items():
+        memory.held[value] = memory.held[_operand(node.operands[hole])]
+
+
+def _spell_alone(lowering: Lowering, graph: Graph) -> None:
+    node = lowering.node
+    spelling = SPELLINGS.get(node.op.name)
+    odd = [text for value in dict.fromkeys(node.inputs) for text in _unread(graph, lowering.storage, value)]
+    if spelling is None:
+        lowering.refuse("no kernel computes it")
+    elif odd:
+        lowering.refuse(f"no kernel reads {' and '.join(odd)}")
+    else:
+        spelling(lowering)
 
 
 def collect_inits(graph: Graph) -> dict[str, list[tuple[int, int | float]]]:

@@ -33,12 +33,14 @@ class Memory:
     quantized: dict[Value, Buffer] = field(default_factory=dict)
     _made: int = 0
 
-    def hold(self, value: Value, transposed: bool = False, element: Element | None = None) -> None:
+    def hold(
+        self, value: Value, transposed: bool = False, element: Element | None = None, inner: bool = False
+    ) -> None:
         """A new buffer for a value; quants have scales beside them."""
         element = element or (Element.REAL if value.real else Element.INT)
         name = self._name(value.name)
         scales = self._scales(value.name, value.size) if element is Element.QUANT else None
-        self.held[value] = Buffer(name, value.size, element, value, transposed, scales)
+        self.held[value] = Buffer(name, value.size, element, value, transposed, scales, inner)
 
     def scratch_of(self, element: Element, elements: int, number: int) -> Buffer:
         """A stage's scratch: of those with as many elements the one of this number."""
@@ -71,6 +73,12 @@ class Lowering:
         self.storage = memory.storage
         self._memory = memory
         self._taken: dict[tuple[Element, int], int] = {}
+
+    def beside(self, node: Node) -> Lowering:
+        """Another operation of the same stage, which shares its launches and its scratch."""
+        made = Lowering(node, self._memory)
+        made.launches, made.refusals, made.notes, made._taken = self.launches, self.refusals, self.notes, self._taken
+        return made
 
     @property
     def sizes(self) -> Mapping[str, int]:

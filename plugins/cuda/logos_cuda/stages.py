@@ -44,6 +44,7 @@ class Buffer:
     `name` is unique and a C identifier that is no keyword: `b7_q0`, a number before the program's name.
     `transposed` is a leaf stored as the transpose of the program's shape: a matmul's weight as (out, in).
     `scales` are those of quants: a Real for each 32 of them, in the order of the quants.
+    `inner` is a value that only its own stage reads: memory is there where it is read out, else kernels take nullptr.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Buffer:
     value: Value | None = None
     transposed: bool = False
     scales: Buffer | None = None
+    inner: bool = False
 
     @property
     def real(self) -> bool:
@@ -81,12 +83,13 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What one operation (or several, fused) of the program became; launches run in order. `notes` say how its weights
-    and tables are stored and multiplied: `Wq in Q8_0, multiplied dp4a`."""
+    """What one operation of the program became, or several by a step of fusion; launches run in order. `notes` say how
+    its weights and tables are stored and multiplied, `Wq in Q8_0 by dp4a`, and why it is not in a step's stage."""
 
     nodes: tuple[Node, ...]
     launches: tuple[Launch, ...]
     notes: tuple[str, ...] = ()
+    step: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,8 +106,8 @@ class ForwardGraph:
 
     @cached_property
     def buffers(self) -> tuple[Buffer, ...]:
-        """Every buffer once: values', then scratch; the scales of quants after them."""
-        named = dict.fromkeys((*self.held.values(), *self.scratch))
+        """Every buffer once: values', then scratch, inner values' last; the scales of quants after them."""
+        named = sorted(dict.fromkeys((*self.held.values(), *self.scratch)), key=lambda buffer: buffer.inner)
         return tuple(one for buffer in named for one in (buffer, buffer.scales) if one is not None)
 
     @cached_property

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from logos import API, Artifact, Inputs, Job, Refusal, Role, Spot, Steps, WeightEntry, WeightFile, suggestion
 from logos_cuda.emit import emit_forward
-from logos_cuda.lower import forward_graph
+from logos_cuda.fusing import FUSES
+from logos_cuda.lower import forward_graph_holding
 from logos_cuda.options import Options
 from logos_cuda.spelling.table import SPELLS
 from logos_cuda.stages import ForwardError
@@ -30,7 +31,7 @@ class CudaTarget:
     name = NAME
     api = API
     spells = SPELLS
-    fuses: tuple[str, ...] = ()
+    fuses = FUSES
     stores = ("float32",)
     options = Options
     reads_versions = True
@@ -48,7 +49,7 @@ class CudaTarget:
     def emit(self, job: Job) -> Sequence[Artifact]:
         """forward.cu or op.cu, after the kind."""
         kind: str = job.options.kind
-        text = emit_forward(forward_graph(job.graph), checksum=kind == "op", file=f"{kind}.cu")
+        text = emit_forward(forward_graph_holding(job.graph, held=job.hold), checksum=kind == "op", file=f"{kind}.cu")
         return (Artifact(f"{kind}.cu", text),)
 
     def steps(self, job: Job) -> Steps:
@@ -75,7 +76,7 @@ class CudaTarget:
 
 def extractions(job: Job) -> tuple[WeightFile, ...]:
     """The folder `weights`: what a checkpoint or a weight folder supplies. The program's fills are in the source."""
-    held = forward_graph(job.graph).held
+    held = forward_graph_holding(job.graph, held=job.hold).held
     entries = tuple(
         WeightEntry(leaf.name, "F32" if leaf.value.real else "I64", held[leaf.value].transposed)
         for leaf in job.graph.leaves
@@ -103,7 +104,7 @@ def _arch_refusals(job: Job) -> Iterator[Refusal]:
 def _kernel_refusals(job: Job) -> Iterator[Refusal]:
     """What no kernel takes; the core says of ops that are not spelled at all who does spell them."""
     try:
-        forward_graph(job.graph)
+        forward_graph_holding(job.graph, held=job.hold)
     except ForwardError as error:
         for refusal in dict.fromkeys(error.refusals):
             node = job.graph.nodes[refusal.statement]

@@ -4,28 +4,33 @@
 
 #include "logos.cuh"
 
-// A thread for each channel moves its column of the ring up one row and sums over the taps.
+// A channel i of a convolution: its column of the ring moves up one row, and the sum over the taps.
+__device__ __forceinline__ float conv_channel(float newest, const Real *w, Real *ring, Size taps, Size columns, Size i) {
+    float sum = 0.0f;
+#pragma unroll 4
+    for (Size tap = 0; tap + 1 < taps; ++tap) {
+        const float moved = ring[(tap + 1) * columns + i];
+        ring[tap * columns + i] = moved;
+        sum = fmaf(moved, w[tap * columns + i], sum);
+    }
+    ring[(taps - 1) * columns + i] = newest;
+    return fmaf(newest, w[(taps - 1) * columns + i], sum);
+}
+
 __device__ inline void causal_conv(const Real *x, const Real *w, Real *ring, Real *y, Size taps, Size columns) {
     for (Size i = first_index(); i < columns; i += grid_threads()) {
-        float sum = 0.0f;
-#pragma unroll 4
-        for (Size tap = 0; tap + 1 < taps; ++tap) {
-            const float moved = ring[(tap + 1) * columns + i];
-            ring[tap * columns + i] = moved;
-            sum = fmaf(moved, w[tap * columns + i], sum);
-        }
-        const float newest = x[i];
-        ring[(taps - 1) * columns + i] = newest;
-        y[i] = fmaf(newest, w[(taps - 1) * columns + i], sum);
+        y[i] = conv_channel(x[i], w, ring, taps, columns, i);
     }
 }
 
 // e^(al * softplus(ar + dt)) without overflow. In double: of a large exponent a float keeps too few digits.
+__device__ __forceinline__ float decay_of(float ar, float dt, float al) {
+    const double x = static_cast<double>(ar) + dt;
+    return static_cast<Real>(exp(al * (fmax(x, 0.0) + log1p(exp(-fabs(x))))));
+}
+
 __device__ inline void decay(const Real *ar, const Real *dt, const Real *al, Real *y, Size n) {
-    for (Size i = first_index(); i < n; i += grid_threads()) {
-        const double x = static_cast<double>(ar[i]) + dt[i];
-        y[i] = static_cast<Real>(exp(al[i] * (fmax(x, 0.0) + log1p(exp(-fabs(x))))));
-    }
+    for (Size i = first_index(); i < n; i += grid_threads()) y[i] = decay_of(ar[i], dt[i], al[i]);
 }
 
 // A warp for each row of the memory, of which none needs another: u = S k, S <- a S + b (v - a u) k, o = S q / sqrt(d).

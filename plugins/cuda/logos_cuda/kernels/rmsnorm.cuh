@@ -26,3 +26,25 @@ __device__ inline void rmsnorm(const Real *x, const Real *res, const Real *w, Re
         }
     }
 }
+
+// The same of a + b, which is kept where there is a pointer for it.
+template <int lanes>
+__device__ inline void add_rmsnorm(const Real *a, const Real *b, const Real *w, Real *sum, Real *y, Size rows,
+                                   Size columns, float eps) {
+    LOGOS_SHARED(float, partial, 32);
+    const int lane = threadIdx.x % lanes;
+    for (Size row = first_index() / lanes; row < rows; row += grid_threads() / lanes) {
+        const Size start = row * columns;
+        float squares = 0.0f;
+#pragma unroll 4
+        for (Size i = lane; i < columns; i += lanes) {
+            const float value = a[start + i] + b[start + i];
+            if (sum != nullptr) sum[start + i] = value;
+            squares = fmaf(value, value, squares);
+        }
+        squares = lanes == 32 ? warp_join<Sum>(squares) : block_join<Sum>(squares, partial);
+        const float scale = 1.0f / sqrtf(squares / static_cast<float>(columns) + eps);
+#pragma unroll 4
+        for (Size i = lane; i < columns; i += lanes) y[start + i] = (a[start + i] + b[start + i]) * scale * w[i];
+    }
+}

@@ -15,7 +15,7 @@ _MOST_BLOCKS = 4096
 _MOST_PARTS = 512
 
 
-def _shape(rows: int, columns: int) -> tuple[str, int, int]:
+def shape_of(rows: int, columns: int) -> tuple[str, int, int]:
     """What a kernel's name says, the threads that share a row, and the blocks."""
     lanes = 32 if columns <= NARROW else THREADS
     blocks = min(-(-rows // (THREADS // lanes)), _MOST_BLOCKS)
@@ -33,7 +33,7 @@ def epsilon(lowering: Lowering) -> float | None:
     return max(float(eps), LEAST_REAL) if eps > 0 else float(eps)
 
 
-def _runs(lowering: Lowering) -> tuple[int, int]:
+def runs_of(lowering: Lowering) -> tuple[int, int]:
     """The runs that are normalized and their length: X's rows or, across heads, runs of its one row."""
     x, heads = lowering.value("X"), lowering.node.operands["H"]
     rows = heads if isinstance(heads, int) else x.rows
@@ -45,9 +45,9 @@ def rmsnorm(lowering: Lowering) -> None:
     eps = epsilon(lowering)
     if eps is None:
         return
-    rows, columns = _runs(lowering)
+    rows, columns = runs_of(lowering)
     plus, weight = lowering.node.operands["RES"] is not None, lowering.node.operands["W"] is not None
-    width, lanes, blocks = _shape(rows, columns)
+    width, lanes, blocks = shape_of(rows, columns)
     parameters: list[Parameter] = [
         ("const Real *x", lowering.real("X")),
         ("const Real *res", lowering.real("RES")) if plus else ABSENT,
@@ -64,7 +64,7 @@ def layernorm(lowering: Lowering) -> None:
     x, eps = lowering.value("X"), epsilon(lowering)
     if eps is None:
         return
-    width, lanes, blocks = _shape(x.rows, x.columns)
+    width, lanes, blocks = shape_of(x.rows, x.columns)
     parameters: list[Parameter] = [
         ("const Real *x", lowering.real("X")), ("const Real *w", lowering.real("W")),
         ("const Real *b", lowering.real("B")), ("Real *y", lowering.out),
@@ -78,8 +78,8 @@ def l2norm(lowering: Lowering) -> None:
     eps = epsilon(lowering)
     if eps is None:
         return
-    rows, columns = _runs(lowering)
-    width, lanes, blocks = _shape(rows, columns)
+    rows, columns = runs_of(lowering)
+    width, lanes, blocks = shape_of(rows, columns)
     parameters: list[Parameter] = [
         ("const Real *x", lowering.real("X")), ("Real *y", lowering.out),
         ("Size rows", rows), ("Size columns", columns), ("float eps", eps),
@@ -90,7 +90,7 @@ def l2norm(lowering: Lowering) -> None:
 def softmax(lowering: Lowering) -> None:
     """Rows of any length."""
     x = lowering.value("X")
-    width, lanes, blocks = _shape(x.rows, x.columns)
+    width, lanes, blocks = shape_of(x.rows, x.columns)
     parameters: list[Parameter] = [
         ("const Real *x", lowering.real("X")), ("Real *y", lowering.out),
         ("Size rows", x.rows), ("Size columns", x.columns),

@@ -36,6 +36,15 @@ void make_step(std::vector<Tap> &taps) {
     check_fault();
 }
 
+// Buffers from KEPT on are of values that only their own stage reads: it writes them where there is room.
+void make_room(int buffer) {
+    if (memory[buffer] != nullptr) return;
+    const cudaError_t error = cudaMalloc(&memory[buffer], size_t(buffers[buffer].bytes));
+    if (error != cudaSuccess)
+        end(DEVICE_FAILED, "no room for " + std::to_string(buffers[buffer].bytes) + " bytes of " + buffers[buffer].name +
+                               " on the device: " + cudaGetErrorString(error));
+}
+
 void run() {
     const Size given = Size(options.tokens.size());
     const Size more = options.generate > 1 ? options.generate - 1 : 0;
@@ -48,6 +57,7 @@ void run() {
     for (const std::string &name : names) {
         const Value *value = find_value(name);
         if (value == nullptr) end(USAGE, "the program has no variable " + name + "; --list names them");
+        make_room(value->buffer);
         taps.emplace_back(name, *value, steps);
     }
     std::vector<Int> tokens = options.tokens, generated;
@@ -69,12 +79,7 @@ void run() {
 
 void prepare() {
     CHECK(cudaStreamCreate(&stream));
-    for (int i = 0; i < BUFFERS; i++) {
-        const cudaError_t error = cudaMalloc(&memory[i], size_t(buffers[i].bytes));
-        if (error != cudaSuccess)
-            end(DEVICE_FAILED, "no room for " + std::to_string(buffers[i].bytes) + " bytes of " + buffers[i].name +
-                                   " on the device: " + cudaGetErrorString(error));
-    }
+    for (int i = 0; i < KEPT; i++) make_room(i);
     CHECK(cudaMalloc(reinterpret_cast<void **>(&fault), sizeof(Fault)));
     CHECK(cudaMemset(fault, 0, sizeof(Fault)));
     allow_shared();

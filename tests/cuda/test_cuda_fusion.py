@@ -1,0 +1,120 @@
+"""Fused stages against the same program with every step held, to the bit, and against the reference machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import fused_cases
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kernel_bench import Bench, Case, Result, differences, read
+from kernel_cases import Spec
+
+from logos_cuda.fusing import FUSES
+
+sys.path.insert(0, os.fspath(Path(__file__).parents[1] / "unit"))
+
+from fusable_programs import random_program
+
+SPECS = fused_cases.SPECS
+ORDERS = ("forward", "reverse", "shuffle:7")
+QUICK = range(3, 6)
+SEEDS = range(12)
+
+
+def ways(made: Case, steps: Sequence[Collection[str]]) -> Iterator[Case]:
+    """The case with everything held; with the steps; with those and no room for inner values."""
+    yield replace(made, held=FUSES)
+    for acting in steps:
+        held = [step for step in FUSES if step not in acting]
+        yield replace(made, held=held)
+        yield replace(made, held=held, lean=True)
+
+
+def build(folder: Path, cases: Sequence[Case]) -> Bench:
+    return Bench(folder, [kernel for one in cases for kernel in one.graph.kernels])
+
+
+def unlike(one: Result, other: Result) -> list[str]:
+    """The variables whose bits differ, of those that both read out."""
+    names = [name for name in one.arrays if name in other.arrays]
+    return [name for name in names if one.arrays[name].tobytes() != other.arrays[name].tobytes()]
+
+
+def faults(bench: Bench, cases: Sequence[Case], steps: Sequence[Collection[str]], order: str) -> list[str]:
+    """What is wrong with any way of running the cases."""
+    each = [list(ways(made, steps)) for made in cases]
+    results = iter(bench.run([way for chosen in each for way in chosen], LOGOS_HOST_ORDER=order))
+    found = []
+    for number, (_, *others) in enumerate(each):
+        plain = next(results)
+        for result in (next(results) for _ in others):
+            found += [f"case {number}: {name} differs" for name in unlike(plain, result)]
+    return found
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    cases = [way for spec in SPECS for one in spec.cases(QUICK) for way in ways(one, [FUSES])]
+    cases += [way for seed in SEEDS for way in ways(random_case(seed), [FUSES])]
+    return build(tmp_path_factory.mktemp("fused"), cases)
+
+
+def compared(bench: Bench, cases: Sequence[Case], order: str) -> list[str]:
+    """What is wrong with the cases against the reference machine, and with any way of running them."""
+    results = bench.run(cases, LOGOS_HOST_ORDER=order)
+    wrong = [text for one, result in zip(cases, results, strict=True) for text in differences(one, result)]
+    return [*wrong, *faults(bench, cases, [FUSES], order)]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_fused_and_held_agree_to_the_bit(bench: Bench, order: str) -> None:
+    assert compared(bench, [one for spec in SPECS for one in spec.cases(QUICK)], order) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
+def test_thirty_shapes_of_each_fused_kernel(bench: Bench, spec: Spec, order: str) -> None:
+    assert compared(bench, list(spec.cases()), order) == []
+
+
+def random_case(seed: int) -> Case:
+    """A random program full of what fusion looks for, its leaves full of noise."""
+    text = random_program(Random(seed))
+    noise = np.random.default_rng(seed)
+    values = {leaf.name: noise.standard_normal(leaf.value.shape).astype(np.float32) for leaf in read(text).leaves}
+    values["tok"] = np.array([[seed % 2]])
+    return Case(text, values)
+
+
+def agree(folder: Path, seeds: Collection[int], steps: Sequence[Collection[str]], order: str) -> None:
+    cases = [random_case(seed) for seed in seeds]
+    built = build(folder, [way for made in cases for way in ways(made, steps)])
+    assert faults(built, cases, steps, order) == []
+
+
+def test_random_programs_agree_to_the_bit(bench: Bench) -> None:
+    assert faults(bench, list(map(random_case, SEEDS)), [FUSES], "shuffle:3") == []
+
+
+@pytest.mark.slow
+@settings(max_examples=4)
+@given(st.lists(st.integers(0, 2**32), min_size=30, max_size=30), st.sampled_from(ORDERS))
+def test_each_step_alone_and_all_together_on_random_programs(
+    tmp_path_factory: pytest.TempPathFactory, seeds: list[int], order: str
+) -> None:
+    agree(tmp_path_factory.mktemp("random"), seeds, [FUSES, *((step,) for step in FUSES)], order)
+
+
+def test_random_programs_fuse_by_every_step() -> None:
+    """The comparisons above would hold of programs in which nothing acts as one."""
+    stages = [stage for seed in SEEDS for stage in random_case(seed).graph.stages]
+    assert {stage.step for stage in stages} == {"", *FUSES}
