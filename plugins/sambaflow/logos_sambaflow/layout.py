@@ -11,7 +11,7 @@ from logos import Binding, Graph, Job, Leaf, Node, Role, Value
 from logos_sambaflow.choice import Choice, choose
 from logos_sambaflow.names import fresh, python_names, reserved
 from logos_sambaflow.options import Options
-from logos_sambaflow.spelling import helper_of
+from logos_sambaflow.spelling import SPELLS, helper_of
 from logos_sambaflow.support import NOTHING, Support, read_support
 
 PARAMETERS = (Role.WEIGHT, Role.TABLE, Role.CONSTANT)
@@ -117,7 +117,8 @@ class Layout:
     def choices(self) -> Mapping[int, Choice]:
         """How each operation is spelled, by its index. Plain spellings have no alternatives."""
         found = self.found if self.options.operators == "listed" else NOTHING
-        return {node.index: choose(self.first_helper(node), self.dtype_of(node), found) for node in self.graph.nodes}
+        spelled = (node for node in self.graph.nodes if node.op.name in SPELLS)
+        return {node.index: choose(self.first_helper(node), self.dtype_of(node), found) for node in spelled}
 
     @cached_property
     def outputs(self) -> tuple[str, ...]:

@@ -154,8 +154,9 @@ def _support_refusals(job: Job) -> Iterable[Refusal]:
         return
     lost: dict[tuple[str, ...], list[Node]] = {}
     for node in job.graph.nodes:
-        if choices[node.index].helper is None:
-            lost.setdefault(choices[node.index].objections, []).append(node)
+        choice = choices.get(node.index)
+        if choice is not None and choice.helper is None:
+            lost.setdefault(choice.objections, []).append(node)
     for objections, (first, *more) in lost.items():
         what = f"{NAME} has no spelling of {first.op.name} that the probes leave: {'; '.join(objections)}"
         next_ = "build for a dtype that was verified, write the program without this op, or probe a newer SambaFlow"
