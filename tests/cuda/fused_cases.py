@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
+import kernel_cases
+import numpy as np
 from kernel_bench import Array, Case
-from kernel_cases import EDGES, MANY, Generator, Make, Spec, case, few, reals, width_of
+from kernel_cases import EDGES, MANY, Generator, Make, Spec, few, reals, width_of
 
 WIDE = (513, 514, 516, 521, 640, 1021, 1023, 1024, 1025, 2039, 2048, 2049, 4096, 4099, 516)
 """Elements of a row of which a block of threads takes one."""
+
+
+def case(values: Mapping[str, Array], *sentences: str, blocks: int | None = None) -> Case:
+    """A case in which every step acts."""
+    return replace(kernel_cases.case(values, *sentences, blocks=blocks), held=())
 
 
 def chain(*sentences: str, spread: str = "same") -> Make:
@@ -74,8 +84,77 @@ def gate_up(by: str, silu: bool) -> Make:
     return make
 
 
+def heads(wide: bool, weighted: bool, literal: bool = False) -> Make:
+    """Query and key normed and turned, key and value appended: all heads of one width, fewer of them in the key."""
+
+    def make(random: Generator, i: int) -> Case:
+        width = (258, 260, 300, 384, 512)[i % 5] if wide else (2, 4, 6, 10, 32, 34, 62, 64, 128, 254, 256)[i % 11]
+        groups = (1, 2, 3)[i % 3]
+        many = groups * (1, 2, 5)[i % 5 % 3]
+        half, rows = max(1, width // (2, 4)[i % 2]), EDGES[i]
+        values: dict[str, Array] = {"q": reals(random, 1, many * width), "k": reals(random, 1, groups * width)}
+        values |= {"v": reals(random, 1, groups * width), "n": reals(random, 1, width), "m": reals(random, 1, width)}
+        values |= {"c": reals(random, 1, half), "s": reals(random, 1, half), "p": np.array([[rows // 2]])}
+        values |= {"K": reals(random, rows, groups * width), "V": reals(random, rows, groups * width)}
+        weights = (" with weight n", " with weight m") if weighted else ("", "")
+        row = str(rows - 1) if literal else "p"
+        return case(
+            values, f"Let a be rmsnorm of q{weights[0]} across {many} heads.",
+            f"Let b be rmsnorm of k{weights[1]} across {groups} heads.",
+            f"Let a be rope of a with cos c and sin s across {many} heads.",
+            f"Let b be rope of b with cos c and sin s across {groups} heads.",
+            f"Set row {row} of K to b.", f"Set row {row} of V to v.",
+            f"Let y be attention of a over K and V with {many} heads {groups} groups.",
+        )  # fmt: skip
+
+    return make
+
+
+def turned(random: Generator, i: int) -> Case:
+    """Without norms: the heads' width is twice that of the cosines."""
+    half, heads = (1, 2, 3, 16, 31, 32, 64, 63, 127, 128)[i % 10], (1, 2, 3, 8)[i % 4]
+    width, rows = 2 * half, EDGES[i]
+    values: dict[str, Array] = {name: reals(random, 1, heads * width) for name in "qkv"}
+    values |= {"c": reals(random, 1, half), "s": reals(random, 1, half), "p": np.array([[rows - 1]])}
+    values |= {"K": reals(random, rows, heads * width), "V": reals(random, rows, heads * width)}
+    return case(
+        values, "Let a be rope of q with cos c and sin s.", "Let b be rope of k with cos c and sin s.",
+        "Set row p of K to b.", "Set row p of V to v.",
+        f"Let y be attention of a over K and V with {heads} heads {heads} groups up to p.",
+    )  # fmt: skip
+
+
+def delta_inputs(wide: bool) -> Make:
+    def make(random: Generator, i: int) -> Case:
+        groups, times, taps = (1, 2, 3)[i % 3], (1, 2, 3)[i // 3 % 3], (1, 2, 4, 5)[i % 4]
+        width = (257, 260, 300)[i % 3] if wide else (1, 2, 3, 7, 32, 33, 64, 128, 200, 256)[i % 10]
+        keys, rest = groups * width, groups * times
+        values: dict[str, Array] = {}
+        for name, columns in (("q", keys), ("k", keys), ("v", rest * width)):
+            values |= {name: reals(random, 1, columns), f"W{name}": reals(random, taps, columns)}
+            values[f"C{name}"] = reals(random, taps, columns)
+        values |= {name: reals(random, 1, rest) for name in "bad"}
+        values |= {"l": -np.abs(reals(random, 1, rest)), "z": reals(random, 1, rest * width)}
+        values |= {"S": reals(random, rest * width, width), "n": reals(random, 1, width)}
+        taken = f"over {taps} taps"
+        return case(
+            values, *(f"Let c{x} be causal conv of {x} with weight W{x} state C{x} {taken}." for x in ("q", "k", "v")),
+            *(f"Let s{x} be silu of c{x}." for x in ("q", "k", "v")),
+            *(f"Let n{x} be l2norm of s{x} across {groups} heads." for x in ("q", "k")),
+            "Let beta be sigmoid of b.", "Let alpha be decay of a with bias d rate l.",
+            f"Let y be gated delta of nq over nk and sv with gate z beta beta decay alpha state S norm n "
+            f"with {rest} heads {groups} groups.",
+        )  # fmt: skip
+
+    return make
+
+
 FUNCTIONS = ("Let p be silu of x.", "Let q be gelu of p.", "Let r be sigmoid of q.", "Let y be swiglu of r and b.")
 SECOND = ("Let p be gelu of x.", "Let q be b plus p.", "Let r be a hadamard q.", "Let y be swiglu of b and r.")
+HEADS = "heads_weighted_rope_and_weighted_rope_append_and_append"
+DELTA = (
+    "delta_causal_conv_silu_l2norm_and_causal_conv_silu_l2norm_and_causal_conv_silu_and_sigmoid_and_decay"
+)
 SPREAD = ("Let p be x plus a.", "Let q be p hadamard a.", "Let y be q plus b.")
 
 SPECS: tuple[Spec, ...] = (
@@ -91,5 +170,12 @@ SPECS: tuple[Spec, ...] = (
     Spec("residual by warps", ("matvec_plus_by_warps",), residual("warps")),
     Spec("residual by blocks", ("matvec_plus_by_blocks",), residual("blocks")),
     Spec("gate up by warps", ("gate_up_by_warps",), gate_up("warps", False)),
+    Spec("heads narrow", (f"{HEADS}_narrow",), heads(False, True)),
+    Spec("heads wide", (f"{HEADS}_wide",), heads(True, True)),
+    Spec("heads at", (f"{HEADS}_narrow_at",), heads(False, True, True)),
+    Spec("heads without weights", (f"{HEADS}_narrow".replace("weighted", "norm"),), heads(False, False)),
+    Spec("heads turned", ("heads_rope_and_rope_append_and_append_narrow",), turned),
+    Spec("delta inputs narrow", (f"{DELTA}_narrow",), delta_inputs(False)),
+    Spec("delta inputs wide", (f"{DELTA}_wide",), delta_inputs(True)),
     Spec("gate up by blocks", ("gate_up_silu_by_blocks",), gate_up("blocks", True)),
 )

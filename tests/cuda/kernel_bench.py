@@ -19,6 +19,7 @@ from logos.grammar import make_grammar
 from logos.op import Op
 from logos.weights.q8 import quantize, split
 from logos_cuda.compiling import COMPILE
+from logos_cuda.fusing import FUSES
 from logos_cuda.host_build import compile_host
 from logos_cuda.lower import stored_graph
 from logos_cuda.stages import Argument, Buffer, Element, ForwardGraph, Kernel, Record
@@ -38,14 +39,6 @@ UNSET, GIVEN, SPARSE = 0, 1, 2
 FAULTS = {0: None, 1: "row", 2: "nan", 3: "overflow"}
 
 
-def kernel_line(kernel: Kernel) -> str:
-    """A kernel as it is emitted."""
-    return (
-        f'extern "C" __global__ void __launch_bounds__({kernel.threads}) '
-        f"{kernel.name}({kernel.parameters}) {{ {kernel.body}; }}"
-    )
-
-
 def source_text(kernels: Sequence[Kernel]) -> str:
     """The bench's program: the headers, the kernels, and a launch of each by its number."""
     headers = sorted({kernel.header for kernel in kernels})
@@ -53,7 +46,7 @@ def source_text(kernels: Sequence[Kernel]) -> str:
     return (
         TEMPLATE.read_text("utf-8")
         .replace("@INCLUDES@", "\n".join(f'#include "{header}"' for header in headers))
-        .replace("@KERNELS@", "\n".join(map(kernel_line, kernels)))
+        .replace("@KERNELS@", "\n".join(kernel.text for kernel in kernels))
         .replace("@LAUNCHES@", "\n".join(launches))
     )
 
@@ -97,7 +90,7 @@ class Case:
     storage: Storage = field(default_factory=Storage)
     bound: float | None = None
     rounded: Mapping[str, Array] = field(default_factory=dict)
-    held: Collection[str] = ()
+    held: Collection[str] = FUSES
     lean: bool = False
 
     def __post_init__(self) -> None:

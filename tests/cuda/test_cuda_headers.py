@@ -8,11 +8,12 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import fused_cases
 import kernel_cases
 import narrow_cases
 import pytest
 import state_cases
-from kernel_bench import KERNELS, kernel_line
+from kernel_bench import KERNELS
 
 from logos_cuda.compiling import COMPILE
 from logos_cuda.host_build import HOST, find_host_compiler
@@ -31,7 +32,7 @@ needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc
 
 
 def kernels() -> tuple[Kernel, ...]:
-    specs = (*kernel_cases.SPECS, *state_cases.SPECS, *narrow_cases.SPECS)
+    specs = (*kernel_cases.SPECS, *state_cases.SPECS, *narrow_cases.SPECS, *fused_cases.SPECS)
     return tuple(dict.fromkeys(k for spec in specs for case in spec.cases(range(3, 6)) for k in case.graph.kernels))
 
 
@@ -39,7 +40,7 @@ def every_kernel(folder: Path) -> Path:
     """A source of every kernel and nothing else."""
     includes = [f'#include "{header}"' for header in HEADERS]
     source = folder / "kernels.cu"
-    source.write_text("\n".join([*includes, *map(kernel_line, kernels())]) + "\n", encoding="utf-8")
+    source.write_text("\n".join([*includes, *(kernel.text for kernel in kernels())]) + "\n", encoding="utf-8")
     return source
 
 

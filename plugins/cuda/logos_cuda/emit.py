@@ -40,12 +40,7 @@ def _kernel_text(kernels: Iterable[Kernel]) -> Iterator[str]:
     """The headers that the kernels need, then the kernels themselves."""
     kernels = tuple(kernels)
     yield from (_ONCE.sub("", _INCLUDE.sub(_kept, kernel_header(name))) for name in _headers(kernels))
-    lines = [
-        f'extern "C" __global__ void __launch_bounds__({kernel.threads}) {kernel.name}({kernel.parameters}) '
-        f"{{ {kernel.body}; }}"
-        for kernel in kernels
-    ]
-    yield "\n".join(lines) + "\n"
+    yield "\n".join(kernel.text for kernel in kernels) + "\n"
 
 
 def _kept(include: re.Match[str]) -> str:

@@ -147,7 +147,7 @@ class Lowering:
 
     def launch(
         self, name: str, header: str, function: str, parameters: Sequence[Parameter], blocks: int,
-        threads: int = THREADS,
+        threads: int = THREADS, registers: bool = False,
     ) -> None:  # fmt: skip
         """Adds a launch of the kernel that calls `function`, a device function of a header."""
         if blocks > MOST_BLOCKS:
@@ -156,7 +156,7 @@ class Lowering:
         given = [parameter for parameter in parameters if parameter is not ABSENT]
         call = ", ".join(name for text, _ in parameters for name in _names(text))
         signature = ", ".join(text for text, _ in given)
-        kernel = Kernel(f"{name}_kernel", header, signature, f"{function}({call})", threads)
+        kernel = Kernel(f"{name}_kernel", header, signature, f"{function}({call})", threads, registers)
         self.launches.append(Launch(kernel, (blocks, 1, 1), tuple(argument for _, argument in given)))
 
     def refuse(self, what: str) -> None:

@@ -18,6 +18,8 @@ class Kernel:
     parameters  the C parameters, such as `const Real *x, Real *y, Size n`
     body        one call of the header's device function, such as `rmsnorm<true, true>(x, res, w, y, rows, n, eps)`
     threads     threads of a block (its launch bound)
+    registers   whether a thread may take all the registers it wants: else the compiler spills some where it would
+                rather have more blocks at once
     """
 
     name: str
@@ -25,6 +27,14 @@ class Kernel:
     parameters: str
     body: str
     threads: int
+    registers: bool = False
+
+    @property
+    def text(self) -> str:
+        """The kernel's one line of CUDA."""
+        bounds = f"{self.threads}, 1" if self.registers else f"{self.threads}"
+        head = f'extern "C" __global__ void __launch_bounds__({bounds}) {self.name}({self.parameters})'
+        return f"{head} {{ {self.body}; }}"
 
 
 class Element(Enum):

@@ -6,69 +6,61 @@
 #include "layernorm.cuh"
 #include "recurrent.cuh"
 
-enum Made { AS_IT_IS, BY_SILU, BY_SIGMOID, BY_DECAY };
+enum InputBy { AS_IT_IS, BY_SILU, BY_SIGMOID, BY_DECAY };
 
-// n elements in runs of `width`, by the ops that there are: convolved where there is a ring (`w` the taps' weights),
-// then `made` of (for a decay with its bias and rate), then over the run's length where there is `normed`; every
-// result is stored where there is a pointer for it.
-struct DeltaInput {
-    const Real *x, *w, *bias, *rate;
-    Real *ring, *convolved, *result, *normed;
-    Size n, width, taps, made, blocks;
-    float eps;
+template <int by>
+__device__ __forceinline__ float input_by(float x, const Real *bias, const Real *rate, Size i) {
+    if (by == BY_SILU) return Silu::of(x);
+    if (by == BY_SIGMOID) return Sigmoid::of(x);
+    if (by == BY_DECAY) return decay_of(x, bias[i], rate[i]);
+    return x;
+}
 
-    __device__ __forceinline__ float at(Size i) const {
-        float value = x[i];
-        if (ring != nullptr) {
-            value = conv_channel(value, w, ring, taps, n, i);
+// n elements in runs of `width` (the last may be shorter where nothing is normed), by the ops that there are: convolved
+// where there is a ring (`w` weighs the taps), then `by` of (a decay has a bias and a rate), then over the run's length
+// where there is `normed`. What an op makes is stored where there is a pointer for it.
+template <int lanes, int by>
+__device__ __forceinline__ void input_row(Size block, Size blocks, float *partial, const Real *x, const Real *w,
+                                          const Real *bias, const Real *rate, Real *ring, Real *convolved,
+                                          Real *result, Real *normed, Size n, Size width, Size taps, float eps) {
+    const Size together = blockDim.x / lanes;
+    for (Size run = block * together + threadIdx.x / lanes; run * width < n; run += blocks * together) {
+        const Size first = run * width + threadIdx.x % lanes, end = run * width + width < n ? run * width + width : n;
+        float squares = 0.0f;
+        for (Size i = first; i < end; i += lanes) {
+            float value = x[i];
+            if (ring != nullptr) value = conv_channel(value, w, ring, taps, n, i);
             if (convolved != nullptr) convolved[i] = value;
+            value = input_by<by>(value, bias, rate, i);
+            if (result != nullptr) result[i] = value;
+            squares = fmaf(value, value, squares);
+            if (normed != nullptr) normed[i] = value;
         }
-        if (made == BY_SILU) value = Silu::of(value);
-        if (made == BY_SIGMOID) value = Sigmoid::of(value);
-        if (made == BY_DECAY) value = decay_of(value, bias[i], rate[i]);
-        if (result != nullptr) result[i] = value;
-        return value;
+        if (normed == nullptr) continue;
+        const float scale = 1.0f / sqrtf(row_sum<lanes>(squares, partial) + eps);
+        // Each thread reads back what it wrote itself.
+        for (Size i = first; i < end; i += lanes) normed[i] *= scale;
     }
-};
-
-// The row that a block is of; `block` becomes its number among that row's.
-__device__ __forceinline__ DeltaInput input_of(Size &, const Real *x, const Real *w, const Real *bias, const Real *rate,
-                                               Real *ring, Real *convolved, Real *result, Real *normed, Size n,
-                                               Size width, Size taps, Size made, Size blocks, float eps) {
-    return {x, w, bias, rate, ring, convolved, result, normed, n, width, taps, made, blocks, eps};
 }
 
-template <typename... More>
-__device__ __forceinline__ DeltaInput input_of(Size &block, const Real *x, const Real *w, const Real *bias,
-                                               const Real *rate, Real *ring, Real *convolved, Real *result,
-                                               Real *normed, Size n, Size width, Size taps, Size made, Size blocks,
-                                               float eps, More... more) {
+template <int lanes>
+__device__ __forceinline__ void input_rows(Size, float *) {}
+
+// The rows one after another, until the one that the block is of.
+template <int lanes, int by, int... others, typename... More>
+__device__ __forceinline__ void input_rows(Size block, float *partial, const Real *x, const Real *w, const Real *bias,
+                                           const Real *rate, Real *ring, Real *convolved, Real *result, Real *normed,
+                                           Size n, Size width, Size taps, Size blocks, float eps, More... more) {
     if (block < blocks) {
-        return {x, w, bias, rate, ring, convolved, result, normed, n, width, taps, made, blocks, eps};
+        input_row<lanes, by>(block, blocks, partial, x, w, bias, rate, ring, convolved, result, normed, n, width, taps,
+                             eps);
+    } else {
+        input_rows<lanes, others...>(block - blocks, partial, more...);
     }
-    block -= blocks;
-    return input_of(block, more...);
 }
 
-template <int lanes, typename... Rows>
+template <int lanes, int... by, typename... Rows>
 __device__ inline void delta_inputs(Rows... rows) {
     LOGOS_SHARED(float, partial, 32);
-    Size block = blockIdx.x;
-    const DeltaInput input = input_of(block, rows...);
-    const Size together = blockDim.x / lanes;
-    const int lane = threadIdx.x % lanes;
-    for (Size run = block * together + threadIdx.x / lanes; run * input.width < input.n; run += input.blocks * together) {
-        const Size start = run * input.width, left = input.n - start, width = left < input.width ? left : input.width;
-        float squares = 0.0f;
-#pragma unroll 1
-        for (Size i = start + lane; i < start + width; i += lanes) {
-            const float value = input.at(i);
-            squares = fmaf(value, value, squares);
-            if (input.normed != nullptr) input.normed[i] = value;
-        }
-        if (input.normed == nullptr) continue;
-        const float scale = 1.0f / sqrtf(row_sum<lanes>(squares, partial) + input.eps);
-        // Each thread reads back what it wrote itself.
-        for (Size i = start + lane; i < start + width; i += lanes) input.normed[i] *= scale;
-    }
+    input_rows<lanes, by...>(blockIdx.x, partial, rows...);
 }

@@ -11,8 +11,8 @@ from logos_cuda.spelling.rows import NARROW, epsilon, runs_of, shape_of
 from logos_cuda.stages import Element
 
 _MOST_BLOCKS = 4096
-_MADE = {"": 0, "silu": 1, "sigmoid": 2, "decay": 3}
-"""As `Made` of delta_inputs.cuh numbers what a row is made by."""
+_BY = {"silu": "BY_SILU", "sigmoid": "BY_SIGMOID", "decay": "BY_DECAY"}
+"""What delta_inputs.cuh calls the op that makes a row."""
 
 Runs = tuple[Sequence[Sequence[Node]], dict[int, str]]
 """The runs of nodes that become a stage each, and why others stand alone, by their index."""
@@ -189,12 +189,14 @@ def delta_inputs(lowering: Lowering, nodes: Sequence[Node]) -> None:
         total += _delta_row(lowering, row, place, lanes, parameters)
     words = ["_".join(op.replace(" ", "_") for op in row.nodes) for row in rows]
     name = f"delta_{'_and_'.join(words)}_{'narrow' if lanes == 32 else 'wide'}"
-    lowering.launch(name, "delta_inputs.cuh", f"delta_inputs<{lanes}>", parameters, total)
+    by = [next((_BY[op] for op in row.nodes if op in _BY), "AS_IT_IS") for row in rows]
+    call = f"delta_inputs<{', '.join([str(lanes), *by])}>"
+    lowering.launch(name, "delta_inputs.cuh", call, parameters, total, registers=True)
 
 
 def _delta_row(lowering: Lowering, row: Row, place: int, lanes: int, parameters: list[Parameter]) -> int:
     conv, norm = _beside(lowering, row, "causal conv"), _beside(lowering, row, "l2norm")
-    by = next((op for op in _MADE if op in row.nodes), "")
+    by = next((op for op in _BY if op in row.nodes), "")
     made = _beside(lowering, row, by)
     first, hole = row.start
     start = lowering.beside(first)
@@ -211,6 +213,6 @@ def _delta_row(lowering: Lowering, row: Row, place: int, lanes: int, parameters:
         ("Real *result", made.out) if made else ABSENT,
         ("Real *normed", norm.out) if norm else ABSENT,
         ("Size n", n), ("Size width", width), ("Size taps", conv.sizes["TAPS"] if conv else 0),
-        ("Size made", _MADE[by]), ("Size blocks", blocks), ("float eps", (epsilon(norm) if norm else 0.0) or 0.0),
+        ("Size blocks", blocks), ("float eps", (epsilon(norm) if norm else 0.0) or 0.0),
     ])  # fmt: skip
     return blocks
