@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from logos.execution import Array, Watch, loose_values, run_artifact, write_artifact
-from logos.hookspecs import Job, Target
+from logos.hookspecs import GeneratingTarget, Inputs, Job, Target
 from logos.manager import Manager
 from logos.near import suggestion
 from logos.reference import Record, check_generates
@@ -56,8 +56,7 @@ def run_engine(
     if old and not getattr(target, "reads_versions", False):
         raise _lacking(target, old)
     write_artifact(target, job, loose_values(job.binding, values, given), folder, watch)
-    dtypes = target.dtypes(job)
-    dtype = "float32" if "float32" in dtypes else dtypes[0]
+    dtype = _dtype(target, job)
     try:
         found = run_artifact(target, job, values, folder, tokens, taps, dtype, generate=generate, say=say)
     except KeyError as missing:
@@ -72,6 +71,39 @@ def run_engine(
         [int(array[0, 0]) for array in generated],
         {graph.taps[tap]: found[tap][-1] for tap in shown},
     )
+
+
+def generating_target(manager: Manager, name: str) -> GeneratingTarget:
+    """The target that generates as an engine. Refused: as by `engine_target`, and one whose artifacts do not go on from
+    a prompt (`engine-lacks-generation`)."""
+    target = engine_target(manager, name)
+    if isinstance(target, GeneratingTarget):
+        return target
+    what = f"the target {target.name} does not generate"
+    able = sorted(other.name for other in manager.targets.values() if isinstance(other, GeneratingTarget))
+    raise refuse("engine-lacks-generation", what, Spot("--engine"), f"engines: {', '.join((REFERENCE, *able))}")
+
+
+def generate_ids(
+    target: GeneratingTarget,
+    job: Job,
+    tokens: Sequence[int],
+    count: int,
+    stop: Collection[int],
+    folder: Path,
+    watch: Watch,
+    say: Callable[[str], None],
+) -> Iterator[int]:
+    """The ids that follow the tokens by the target's artifact, written in `folder`, as they come: at most `count`, up
+    to one of `stop`, which comes too. Every leaf has its value from the job's sources."""
+    write_artifact(target, job, {}, folder, watch)
+    dtype = _dtype(target, job)
+    yield from target.generate(job, Inputs(folder, folder, {}, tokens, (), dtype, True, count, say), stop)
+
+
+def _dtype(target: Target, job: Job) -> str:
+    dtypes = target.dtypes(job)
+    return "float32" if "float32" in dtypes else dtypes[0]
 
 
 def _lacking(target: Target, names: Sequence[str]) -> Refused:

@@ -5,7 +5,7 @@ A plugin is a module (or object) named by an entry point of the group `logos`, w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -268,6 +268,21 @@ class VersionTarget(Target, Protocol):
 
     @property
     def reads_versions(self) -> bool: ...
+
+
+@runtime_checkable
+class GeneratingTarget(Target, Protocol):
+    """A target whose artifact goes on from a prompt by itself (`logos generate --engine NAME`)."""
+
+    @property
+    def generates(self) -> Mapping[str, object]:
+        """The options of an artifact that does, such as `{"kind": "generate"}`; they stand above those given."""
+        ...
+
+    def generate(self, job: Job, inputs: Inputs, stop: Collection[int]) -> Iterator[int]:
+        """Executes an artifact built with those options, as `run` does: the ids that follow `inputs.tokens`, each as it
+        comes, `inputs.generate` at most, the last one an id of `stop` where there is one. Closing it ends the run."""
+        ...
 
 
 @runtime_checkable

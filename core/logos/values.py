@@ -11,7 +11,7 @@ from logos.memory import room_for
 from logos.refusal import Refusal, Refused
 from logos.weights.binding import Binding, Bound, Role
 from logos.weights.fill import FillKind, fill
-from logos.weights.values import leaf_array
+from logos.weights.values import leaf_array, leaf_values
 
 _NAMED = 3
 """Leaves that a message names and shows; of more it says how many."""
@@ -48,6 +48,13 @@ def run_values(
     if lost:
         raise Refused(_without_value(lost))
     return values
+
+
+def check_values(binding: Binding, fed: Collection[str]) -> None:
+    """Refuses as `run_values` does what has no value, and reads none."""
+    stored = (bound for bound in binding.leaves if bound.role is not Role.STATE and bound.name not in fed)
+    if lost := [bound for bound in stored if leaf_values(binding, bound) is None]:
+        raise Refused(_without_value(lost))
 
 
 def _without_value(lost: Sequence[Bound]) -> list[Refusal]:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import re
 import sys
-from contextlib import ExitStack
+import tempfile
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from logos.cli.common import json_option, open_manager, program_options, verbose_option
+from logos.cli.common import json_option, open_manager, program_options, saying, target_options, verbose_option
 from logos.cli.prefill import prefill_of, prefill_option
-from logos.cli.progress import progress
+from logos.cli.progress import Update, progress
 from logos.refusal import refuse
 from logos.source import Spot
 
@@ -40,7 +41,11 @@ _ACTED_ON = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
     help="Positions to leave room for, given a CHECKPOINT [what is needed, at most the model's and 2048].",
 )
 @program_options
-@click.option("--engine", type=click.Choice(["reference"]), default="reference", show_default=True)
+@click.option(
+    "--engine", default="reference", metavar="NAME", show_default=True,
+    help="What runs it: reference, or an installed target that generates, such as cuda.",
+)
+@target_options
 @prefill_option
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
@@ -55,6 +60,7 @@ def command(
     weights: Path | None,
     family: str | None,
     engine: str,
+    options: dict[str, str],
     prefill: int | None,
     as_json: bool,
     quiet: bool,
@@ -65,7 +71,11 @@ def command(
     A CHECKPOINT is run as its family writes it; a PROGRAM takes its vocabulary (and, without --weights, its weights)
     from --checkpoint. Ends at a token that ends a turn, after -n tokens, or when the context is full.
     """
-    from logos.job import Request, open_checkpoint
+    if options and engine == "reference":
+        raise click.UsageError("-D sets an option of the target that --engine names; the reference machine has none")
+    if prefill is not None and engine != "reference":
+        raise click.UsageError("--prefill is the reference machine's; a target has options of its own")
+    from logos.job import Request, load_graph, open_checkpoint
 
     manager = open_manager(verbose)
     authored = _is_checkpoint(manager, source)
@@ -83,12 +93,16 @@ def command(
     if not ids:
         what = "the prompt has no tokens, and this checkpoint's text begins with none"
         raise refuse("empty-prompt", what, Spot("--prompt"), "give a text")
-    request = Request(source, checkpoint or source, weights, family)
+    request = Request(source, checkpoint or source, weights, family, options=options)
     if authored:
         request = _authored(manager, request, context, len(ids) + count - 1)
     answer = _Answer(text, shown=not as_json)
-    _run(manager, request, ids, count, answer, prefill, quiet)
-    answer.finish()
+    count = _room(load_graph(manager, request), ids, count, answer)
+    if engine == "reference":
+        _run(manager, request, ids, count, answer, prefill, quiet)
+        answer.finish()
+    else:
+        _run_engine(manager, request, ids, count, answer, engine, quiet)
     if as_json:
         click.echo(json.dumps({"prompt": list(ids), **answer.record()}))
     elif answer.end == "context" and not quiet:
@@ -176,6 +190,65 @@ class _Answer:
             sys.stdout.flush()
 
 
+def _room(graph: Graph, ids: tuple[int, ...], count: int, answer: _Answer) -> int:
+    """How many of `count` tokens the context has room for. Refused: a prompt longer than it (`prompt-too-long`)."""
+    positions = _positions(graph)
+    if positions is None:
+        return count
+    if len(ids) > positions:
+        what = f"the prompt is {len(ids)} tokens long; the program has room for {positions}"
+        raise refuse("prompt-too-long", what, Spot("--prompt"), "shorten it, or give --context N for a checkpoint")
+    room = positions - len(ids) + 1
+    if count > room:
+        answer.end = "context"
+    return min(count, room)
+
+
+def _run_engine(
+    manager: Manager,
+    request: Request,
+    ids: tuple[int, ...],
+    count: int,
+    answer: _Answer,
+    engine: str,
+    quiet: bool,
+) -> None:
+    """The same by a target. What it says once the answer has begun is shown below it."""
+    from dataclasses import replace
+
+    from logos.engine import generate_ids, generating_target
+    from logos.job import bind_request, load_graph, make_job
+    from logos.reference import check_generates, fed_by_tokens
+    from logos.values import check_values
+
+    target = generating_target(manager, engine)
+    graph = load_graph(manager, request)
+    check_generates(graph)
+    binding = bind_request(manager, graph, request)
+    check_values(binding, fed_by_tokens(graph))
+    request = replace(request, options={**request.options, **target.generates})
+    job = make_job(manager, request, engine, binding)[1]
+    later: list[str] = []
+    say = saying(quiet)
+
+    def watch(path: str) -> AbstractContextManager[Update]:
+        return progress(path, quiet, in_bytes=True)
+
+    def said(text: str) -> None:
+        if answer.ids or answer.stop is not None:
+            later.append(text)
+        else:
+            say(text)
+
+    with tempfile.TemporaryDirectory(prefix="logos-generate-") as folder:
+        made = generate_ids(target, job, ids, count, answer.text.stop, Path(folder), watch, said)
+        for number in made:
+            answer.take(number)
+    answer.finish()
+    for text in later:
+        say(text)
+
+
 def _run(
     manager: Manager,
     request: Request,
@@ -185,20 +258,12 @@ def _run(
     prefill: int | None,
     quiet: bool,
 ) -> None:
-    """Runs the program on the prompt's ids and then on its own. Refused: a prompt longer than the context
-    (`prompt-too-long`), and what a run refuses."""
+    """Runs the program on the prompt's ids and then on its own."""
     from logos.job import bind_request, load_graph
     from logos.reference import Machine, fed_by_tokens, run_steps
     from logos.values import run_values
 
     graph = load_graph(manager, request)
-    positions = _positions(graph)
-    if positions is not None:
-        if len(ids) > positions:
-            what = f"the prompt is {len(ids)} tokens long; the program has room for {positions}"
-            raise refuse("prompt-too-long", what, Spot("--prompt"), "shorten it, or give --context N for a checkpoint")
-        if count > positions - len(ids) + 1:
-            count, answer.end = positions - len(ids) + 1, "context"
     fed = fed_by_tokens(graph)
     values = run_values(bind_request(manager, graph, request), {}, None, fed)
     taken = prefill_of(graph, ids, prefill, (), (), quiet)

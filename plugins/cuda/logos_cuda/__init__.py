@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from logos_cuda.emit import emit_forward as emit_forward
+    from logos_cuda.generate import emit_generate as emit_generate
     from logos_cuda.lower import collect_inits as collect_inits
     from logos_cuda.lower import forward_graph as forward_graph
     from logos_cuda.lower import forward_graph_holding as forward_graph_holding
@@ -37,6 +38,7 @@ _HOMES = {
     "StageRefusal": "stages",
     "collect_inits": "lower",
     "emit_forward": "emit",
+    "emit_generate": "generate",
     "forward_graph": "lower",
     "forward_graph_holding": "lower",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from logos import Leaf, Node, Refusal, Source, Span, Value, row_outside
@@ -63,10 +63,13 @@ class Driver:
 
     def stages(self) -> str:
         """One function a stage, each with the places of the sentences that it computes, and the list of them."""
-        parts = [self._stage(number, stage) for number, stage in enumerate(self.graph.stages)]
-        names = (f"stage_{number}," for number in range(len(parts)))
-        parts.append(_block("void (*const stages[])() = {", names, "};"))
-        return "\n\n".join([*parts, self._allow_shared()])
+        return "\n\n".join([*self.functions("stages", self.graph.stages), self.allow_shared(self.graph.stages)])
+
+    def functions(self, name: str, stages: Sequence[Stage], first: int = 0) -> Iterator[str]:
+        """One function a stage, numbered from `first` on, and the list of them."""
+        yield from (self._stage(first + number, stage) for number, stage in enumerate(stages))
+        names = (f"stage_{first + number}," for number in range(len(stages)))
+        yield _block(f"void (*const {name}[])() = {{", (*names, *(() if stages else ("nullptr,",))), "};")
 
     def _stage(self, number: int, stage: Stage) -> str:
         lines = [f"// {node.results[0].name}: {node.op.name}, {comment(self.file)}:{node.line}" for node in stage.nodes]
@@ -82,10 +85,10 @@ class Driver:
         first = f"{launch.kernel.name}, dim3({grid}), dim3({launch.kernel.threads}u), {launch.shared}"
         return f"LAUNCH({', '.join([first, *arguments])});"
 
-    def _allow_shared(self) -> str:
+    def allow_shared(self, stages: Iterable[Stage]) -> str:
         """Kernels that take more dynamic shared memory than one may take unasked."""
         most: dict[Kernel, int] = {}
-        for launch in (launch for stage in self.graph.stages for launch in stage.launches):
+        for launch in (launch for stage in stages for launch in stage.launches):
             most[launch.kernel] = max(most.get(launch.kernel, 0), launch.shared)
         lines = [
             f"    CHECK(cudaFuncSetAttribute({kernel.name}, cudaFuncAttributeMaxDynamicSharedMemorySize, {shared}));"

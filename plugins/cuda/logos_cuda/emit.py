@@ -14,7 +14,8 @@ from logos_cuda.text import comment
 
 COMMON = "logos.cuh"
 LICENCE = "// The helper text is yours to use, change and pass on without conditions (MIT-0)."
-_DRIVER = ("narrow.cuh", "files.cuh", "values.cuh", "steps.cuh", "main.cu")
+_DRIVER = ("narrow.cuh", "files.cuh", "values.cuh", "steps.cuh", "words.cuh")
+_MAIN = "main.cu"
 _INCLUDE = re.compile(r'^#include "([\w.]+)"\n', re.MULTILINE)
 _ONCE = re.compile(r"^#pragma once\n", re.MULTILINE)
 
@@ -24,8 +25,12 @@ def emit_forward(graph: ForwardGraph, *, checksum: bool = False, file: str = "fo
 
     `checksum` prints the output's sum in place of its elements; `file` is what messages call the text.
     """
-    driver = Driver(graph, checksum)
-    return "\n".join((_head(driver), *_kernel_text(graph.kernels), _driver_text(driver, file)))
+    return program_text(Driver(graph, checksum), graph.kernels, "plain.cuh", file)
+
+
+def program_text(driver: Driver, kernels: Iterable[Kernel], kind: str, file: str) -> str:
+    """A driver's program with these kernels; `kind` is the template of what only its kind of program has."""
+    return "\n".join((_head(driver), *_kernel_text(kernels), _driver_text(driver, kind, file)))
 
 
 def _head(driver: Driver) -> str:
@@ -77,6 +82,6 @@ def _template(name: str) -> str:
     return (files("logos_cuda") / "templates" / name).read_text("utf-8")
 
 
-def _driver_text(driver: Driver, file: str) -> str:
+def _driver_text(driver: Driver, kind: str, file: str) -> str:
     begin = Template(_template("begin.cu.in")).substitute(tables=driver.tables(), stages=driver.stages(), file=file)
-    return "\n".join((begin, *map(_template, _DRIVER)))
+    return "\n".join((begin, *map(_template, (*_DRIVER, kind, _MAIN))))

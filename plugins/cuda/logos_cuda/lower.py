@@ -48,9 +48,11 @@ def forward_graph_holding(
     return stored_graph(graph, Storage(frozenset({*(q8 or {}), *experts}), multiply, single_pass, half), held)
 
 
-def stored_graph(graph: Graph, storage: Storage, held: Collection[str] = ()) -> ForwardGraph:
-    """The same, of a program whose weights are kept as `storage` says."""
-    memory = _memory(graph, storage)
+def stored_graph(
+    graph: Graph, storage: Storage, held: Collection[str] = (), beside: ForwardGraph | None = None
+) -> ForwardGraph:
+    """The same, of a program whose weights are kept as `storage` says; leaves that `beside` has are in its buffers."""
+    memory = _memory(graph, storage, beside)
     stages: list[Stage] = []
     refusals: list[StageRefusal] = []
     for piece in pieces(graph, memory, held):
@@ -94,10 +96,15 @@ def collect_inits(graph: Graph) -> dict[str, list[tuple[int, int | float]]]:
     return {leaf.name: sorted(leaf.fills) for leaf in graph.leaves if leaf.fills}
 
 
-def _memory(graph: Graph, storage: Storage) -> Memory:
+def _memory(graph: Graph, storage: Storage, beside: ForwardGraph | None) -> Memory:
     memory = Memory(storage, frozenset(leaf.name for leaf in graph.states))
+    shared = {} if beside is None else beside.held
+    memory.made = 0 if beside is None else len(beside.buffers)
     halves = half_tables(graph) if storage.half else frozenset()
     for leaf in graph.leaves:
+        if leaf.value in shared:
+            memory.held[leaf.value] = shared[leaf.value]
+            continue
         quant = leaf.name in storage.q8 and keeps_q8(graph, leaf) is None
         element = Element.QUANT if quant else Element.HALF if leaf.name in halves else None
         memory.hold(leaf.value, _is_transposed(graph, leaf), element)

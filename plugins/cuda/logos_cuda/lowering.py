@@ -31,7 +31,7 @@ class Memory:
     held: dict[Value, Buffer] = field(default_factory=dict)
     scratch: dict[tuple[Element, int, int], Buffer] = field(default_factory=dict)
     quantized: dict[Value, Buffer] = field(default_factory=dict)
-    _made: int = 0
+    made: int = 0
 
     def hold(
         self, value: Value, transposed: bool = False, element: Element | None = None, inner: bool = False
@@ -58,8 +58,8 @@ class Memory:
         return Buffer(self._name(f"{of}_s"), elements // BLOCK, Element.REAL)
 
     def _name(self, of: str) -> str:
-        self._made += 1
-        return f"b{self._made - 1}_{of}"
+        self.made += 1
+        return f"b{self.made - 1}_{of}"
 
 
 class Lowering:

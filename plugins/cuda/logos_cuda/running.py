@@ -7,9 +7,10 @@ import re
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,15 +37,52 @@ def run_program(job: Job, inputs: Inputs) -> Mapping[str, NDArray[Any]]:
     executable = _executable(job, inputs, source)
     with tempfile.TemporaryDirectory(prefix="logos-cuda-") as scratch:
         command = [str(executable), *_arguments(inputs, Path(scratch))]
-        # On the host, memory that no kernel has written holds no number, and shows.
-        environment = {"LOGOS_HOST_POISON": "1", **os.environ}
-        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", env=environment)
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", env=_environment())
         if done.returncode:
             raise _failed(job, inputs, done)
         found = {name: np.load(Path(scratch) / "out" / f"{name}.npy") for name in inputs.taps}
     if job.options.kind == "op":
         _check_sum(job, found, done.stdout)
     return found
+
+
+def generate_ids(job: Job, inputs: Inputs, stop: Collection[int]) -> Iterator[int]:
+    """The ids that a program of kind generate says, as they come; ends the program where nobody takes the next.
+    Refused as by `run_program`."""
+    executable = _executable(job, inputs, inputs.artifact / "generate.cu")
+    with tempfile.TemporaryDirectory(prefix="logos-cuda-") as scratch:
+        ids, said = Path(scratch) / "ids", Path(scratch) / "said"
+        ids.write_text(",".join(map(str, inputs.tokens)), encoding="ascii")
+        given = [*_values(inputs, Path(scratch)), "--prompt-ids", f"@{ids}", "-n", str(inputs.generate), "--lines"]
+        if stop:
+            given += ["--stop", ",".join(map(str, sorted(stop)))]
+        with said.open("wb") as messages, _started([str(executable), *given], messages) as process:
+            assert process.stdout is not None
+            yield from map(int, process.stdout)
+            code = process.wait()
+        words = said.read_text("utf-8", "replace")
+    if code:
+        raise _failed(job, inputs, subprocess.CompletedProcess((), code, "", words))
+    for line in words.splitlines():
+        inputs.say(line)
+
+
+@contextmanager
+def _started(command: Sequence[str], messages: IO[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    """A program that does not outlive what it was started for."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=messages, env=_environment())
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def _environment() -> dict[str, str]:
+    # On the host, memory that no kernel has written holds no number, and shows.
+    return {"LOGOS_HOST_POISON": "1", **os.environ}
 
 
 def _executable(job: Job, inputs: Inputs, source: Path) -> Path:
@@ -70,6 +108,12 @@ def _has_toolkit() -> bool:
 
 
 def _arguments(inputs: Inputs, scratch: Path) -> Iterator[str]:
+    yield from _values(inputs, scratch)
+    yield from _shown(inputs)
+    yield from ("--dump", str(scratch / "out"))
+
+
+def _values(inputs: Inputs, scratch: Path) -> Iterator[str]:
     for folder in (inputs.artifact / "weights", inputs.weights):
         if folder.is_dir():
             yield from ("--weights", str(folder))
@@ -78,8 +122,6 @@ def _arguments(inputs: Inputs, scratch: Path) -> Iterator[str]:
         with np.errstate(over="ignore"):  # beyond float32 it is an infinity, as on any device
             array.astype("<f4" if array.dtype.kind == "f" else "<i8").tofile(path)
         yield from ("--set", f"{name}={path}")
-    yield from _shown(inputs)
-    yield from ("--dump", str(scratch / "out"))
 
 
 def _shown(inputs: Inputs) -> Iterator[str]:
@@ -96,7 +138,8 @@ def _shown(inputs: Inputs) -> Iterator[str]:
 
 def _failed(job: Job, inputs: Inputs, done: subprocess.CompletedProcess[str]) -> Refused:
     lines = done.stderr.strip().splitlines() or ["it said nothing"]
-    message = _MESSAGE.fullmatch(lines[0])
+    refused = [place for place, line in enumerate(lines) if _MESSAGE.fullmatch(line)]
+    message = _MESSAGE.fullmatch(lines[refused[0]]) if refused else None
     if done.returncode == _REFUSED and message is not None:
         line, column, what, code = message.groups()
         return refuse(code, what, _place(job, int(line), int(column)), lines[-1].removeprefix("  next: "))

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from logos import API, Artifact, Inputs, Job, Refusal, Role, Spot, Steps, WeightEntry, WeightFile, suggestion
 from logos_cuda.emit import emit_forward
 from logos_cuda.fusing import FUSES
+from logos_cuda.generate import MOST_STEPS, decode_refusals, generation, generation_text
 from logos_cuda.lower import forward_graph_holding
 from logos_cuda.options import Options
 from logos_cuda.spelling.table import SPELLS
 from logos_cuda.stages import ForwardError
+from logos_cuda.storage import Storage
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,11 +38,18 @@ class CudaTarget:
     stores = ("float32",)
     options = Options
     reads_versions = True
+    generates: Mapping[str, object] = MappingProxyType({"kind": "generate"})
 
     def refusals(self, job: Job) -> Iterable[Refusal]:
         """Operations that no kernel takes, by statement (`no-kernel`), names that are no architecture
-        (`unknown-arch`), and for `kind=op` a program of several operations (`not-one-operation`)."""
+        (`unknown-arch`), and programs that are not of the kind: several operations for `kind=op`
+        (`not-one-operation`), no decode step for `kind=generate` (`not-a-decode-step`)."""
         yield from _arch_refusals(job)
+        if job.options.kind == "generate":
+            yield from decode_refusals(job.graph)
+        if not 1 <= job.options.prefill <= MOST_STEPS:
+            what = f"{job.options.prefill} steps of a prompt at once"
+            yield Refusal("bad-value", what, Spot("prefill"), f"give a count from 1 to {MOST_STEPS}")
         if job.options.kind == "op" and len(job.graph.nodes) != 1:
             what = f"kind op takes a program of one operation; this one has {len(job.graph.nodes)}"
             where = Spot(job.graph.source.name)
@@ -47,8 +57,11 @@ class CudaTarget:
         yield from _kernel_refusals(job)
 
     def emit(self, job: Job) -> Sequence[Artifact]:
-        """forward.cu or op.cu, after the kind."""
+        """forward.cu, op.cu or generate.cu, after the kind."""
         kind: str = job.options.kind
+        if kind == "generate":
+            made = generation(job.graph, Storage(), job.options.prefill, job.hold)
+            return (Artifact("generate.cu", generation_text(made)),)
         text = emit_forward(forward_graph_holding(job.graph, held=job.hold), checksum=kind == "op", file=f"{kind}.cu")
         return (Artifact(f"{kind}.cu", text),)
 
@@ -72,6 +85,12 @@ class CudaTarget:
         from logos_cuda.running import run_program
 
         return run_program(job, inputs)
+
+    def generate(self, job: Job, inputs: Inputs, stop: Collection[int]) -> Iterator[int]:
+        """The ids that follow the tokens, as they come; refuses as `run` does."""
+        from logos_cuda.running import generate_ids
+
+        return generate_ids(job, inputs, stop)
 
 
 def extractions(job: Job) -> tuple[WeightFile, ...]:

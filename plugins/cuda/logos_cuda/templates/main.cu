@@ -15,24 +15,6 @@ const char *USE =
     "\n"
     "Without --get and --dump it prints the output, one element a line.\n";
 
-std::vector<std::string> split(const std::string &text) {
-    std::vector<std::string> parts;
-    for (size_t from = 0; from <= text.size();) {
-        const size_t to = text.find(',', from) < text.size() ? text.find(',', from) : text.size();
-        if (to > from) parts.push_back(text.substr(from, to - from));
-        from = to + 1;
-    }
-    return parts;
-}
-
-Int whole(const std::string &text, const std::string &option) {
-    char *rest;
-    errno = 0;
-    const Int found = strtoll(text.c_str(), &rest, 10);
-    if (text.empty() || *rest || errno || found < 0) end(USAGE, option + ": " + text + " is no whole number");
-    return found;
-}
-
 void take_set(const std::string &text) {
     const size_t mark = text.find('=');
     if (mark == std::string::npos) end(USAGE, "--set: " + text + " is not NAME=FILE");
@@ -51,12 +33,14 @@ void read_options(int count, char **words) {
         std::string word = words[i], text;
         if (word == "--help" || word == "-h") {
             printf(USE, words[0]);
+            printf("%s", MORE_USE);
             exit(DONE);
         }
         if (word == "--list" || word == "--unchecked") {
             (word == "--list" ? options.list : options.unchecked) = true;
             continue;
         }
+        if (take_flag(word)) continue;
         const size_t mark = word.find('=');
         if (word.compare(0, 2, "--") == 0 && mark != std::string::npos) {
             text = word.substr(mark + 1);
@@ -72,7 +56,7 @@ void read_options(int count, char **words) {
         else if (word == "--generate") options.generate = whole(text, word);
         else if (word == "--get") for (const std::string &name : split(text)) options.get.push_back(name);
         else if (word == "--dump") options.dump = text;
-        else end(USAGE, word + ": no such option; --help lists them");
+        else if (!take_more(word, text)) end(USAGE, word + ": no such option; --help lists them");
     }
 }
 
@@ -123,7 +107,7 @@ int run_program(int count, char **words) {
     find_weights();
     prepare();
     load_leaves();
-    run();
+    if (!run_more()) run();
     CHECK(cudaDeviceSynchronize());
     return fflush(stdout) == 0 && !ferror(stdout) ? DONE : REFUSED;
 }

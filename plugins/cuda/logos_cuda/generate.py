@@ -1,0 +1,153 @@
+"""Generation: a decode step wrapped in a loop on the device, and prompts many steps at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from logos import Graph, MoeWeights, Place, Q8Reference, Refusal, Refused, Spot, Value, unroll
+from logos_cuda.driver import Driver
+from logos_cuda.emit import program_text
+from logos_cuda.fusing import FUSES
+from logos_cuda.lower import stored_graph
+from logos_cuda.stages import ForwardError, ForwardGraph, Kernel
+from logos_cuda.storage import EXPERTS, Multiply, Storage, name_of
+from logos_cuda.text import one_line, string
+
+STEPS = 64
+"""Steps of a prompt that are made at once unless asked otherwise."""
+
+MOST_STEPS = 1024
+
+_NEXT = Kernel(
+    "next_step_kernel", "generation.cuh",
+    "const Int *output, const Int *prompt, Int *token, Int *position, Turn *turn, Made *made, const Fault *fault",
+    "next_step(output, prompt, token, position, turn, made, fault)", 1,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A decode step's stages and those of `steps` steps at once, over the same weights and states.
+
+    many  None where prompts go token by token; `alone` then says why, in words, where the program is why
+    """
+
+    step: ForwardGraph
+    many: ForwardGraph | None
+    steps: int = 1
+    alone: tuple[str, ...] = ()
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """Every kernel once."""
+        graphs = (self.step,) if self.many is None else (self.step, self.many)
+        return tuple(dict.fromkeys((*(kernel for graph in graphs for kernel in graph.kernels), _NEXT)))
+
+
+def generation(graph: Graph, storage: Storage, steps: int = STEPS, held: Collection[str] = ()) -> Generation:
+    """The stages of a decode step, of a prompt's `steps` steps at once, and the buffers of both.
+
+    Raises ForwardError for what no kernel takes of a step; what only many steps at once lack makes prompts go token by
+    token.
+    """
+    step = stored_graph(graph, storage, held)
+    if steps < 2:
+        return Generation(step, None)
+    try:
+        many = stored_graph(unroll(graph, steps).graph, storage, FUSES, step)
+    except Refused as refused:
+        return Generation(step, None, alone=tuple(dict.fromkeys(refusal.what for refusal in refused.refusals)))
+    except ForwardError as error:
+        return Generation(step, None, alone=tuple(dict.fromkeys(refusal.what for refusal in error.refusals)))
+    own = tuple(dict.fromkeys((*step.held.values(), *step.scratch)))
+    more = tuple(buffer for buffer in dict.fromkeys((*many.held.values(), *many.scratch)) if buffer not in own)
+    return Generation(replace(step, scratch=(*step.scratch, *more)), many, steps)
+
+
+def emit_generate(
+    program: Graph,
+    q8: Mapping[str, Q8Reference] | None = None,
+    moe: Mapping[str, MoeWeights] | None = None,
+    *,
+    multiply: Multiply = Multiply.DP4A,
+    single_pass: bool = True,
+    half: bool = False,
+    steps: int = STEPS,
+    file: str = "generate.cu",
+) -> str:
+    """A decode step as a CUDA source that generates: `forward_graph` says what the weights' parameters mean, and
+    `steps` is how many of a prompt's ids are taken at once.
+
+    Raises ForwardError with everything that no kernel takes, Refused for a program that is no decode step.
+    """
+    if refusals := tuple(decode_refusals(program)):
+        raise Refused(refusals)
+    routed = [node for node in program.nodes if node.out is not None and node.out.name in (moe or {})]
+    names = frozenset({*(q8 or {}), *(name_of(node, hole) for node in routed for hole in EXPERTS)})
+    return generation_text(generation(program, Storage(names, multiply, single_pass, half), steps), file)
+
+
+def generation_text(made: Generation, file: str = "generate.cu") -> str:
+    """The source of a generation; `file` is what messages call it."""
+    return program_text(_Driver(made), made.kernels, "generate.cuh", file)
+
+
+def decode_refusals(graph: Graph) -> Iterator[Refusal]:
+    """Why a program is no decode step (`not-a-decode-step`)."""
+    maker = graph.producer(graph.output)
+    if fed(graph, "tok") is None:
+        yield _refusal(Spot(graph.source.name), "no input tok, 1 by 1 of Int", "declare `tok`")
+    if maker is None or maker.op.name != "argmax":
+        place = Spot(graph.source.name) if maker is None else maker.span
+        yield _refusal(place, f"no argmax as its output, but {graph.output.name}", "end the program with an argmax")
+
+
+def _refusal(place: Place, what: str, follow: str) -> Refusal:
+    next_ = f"{follow}, or leave the option out, for kind forward"
+    return Refusal("not-a-decode-step", f"kind generate takes a decode step; this program has {what}", place, next_)
+
+
+def fed(graph: Graph, name: str) -> Value | None:
+    """The input of a name that each step has its own number for."""
+    shape = (graph.steps, 1)
+    return next(
+        (
+            leaf.value
+            for leaf in graph.leaves
+            if leaf.name == name and not leaf.state and not leaf.value.real and leaf.value.shape == shape
+        ),
+        None,
+    )
+
+
+class _Driver(Driver):
+    """The driver of a generation: the step's, and what the loop and the steps at once need."""
+
+    def __init__(self, made: Generation) -> None:
+        super().__init__(made.step, checksum=False)
+        self.made = made
+
+    def tables(self) -> str:
+        many = self.made.many
+        numbers: dict[str, int | str] = {
+            "TOKEN": _buffer(self.graph, "tok"), "POSITION": _buffer(self.graph, "pos"),
+            "CHUNK_STEPS": self.made.steps, "CHUNK_STAGES": len(many.stages) if many else 0,
+            "CHUNK_TOKEN": _buffer(many, "tok"), "CHUNK_POSITION": _buffer(many, "pos"),
+            "CHUNK_OUTPUT": many.held[many.graph.output].name if many else -1,
+        }  # fmt: skip
+        lines = [f"const int {name} = {number};" for name, number in numbers.items()]
+        lines.append(f"const char *const ALONE = {string(one_line('; '.join(self.made.alone)))};")
+        return "\n\n".join((super().tables(), "\n".join(lines)))
+
+    def stages(self) -> str:
+        own = self.graph.stages
+        more = self.made.many.stages if self.made.many else ()
+        parts = [*self.functions("stages", own), *self.functions("chunk_stages", more, len(own))]
+        return "\n\n".join([*parts, self.allow_shared((*own, *more))])
+
+
+def _buffer(graph: ForwardGraph | None, name: str) -> str | int:
+    """The buffer of an input that each step has its own number for; -1 where there is none."""
+    value = None if graph is None else fed(graph.graph, name)
+    return -1 if graph is None or value is None else graph.held[value].name

@@ -1,0 +1,201 @@
+"""Programs of kind generate, run on the host: captured and plain, prompt after prompt, their checks and their words."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from logos import Machine, Refused, Request, Source, make_job, make_manager, run_steps
+from logos.check import read_program
+from logos.grammar import make_grammar
+from logos.ops import OPS
+from logos_cuda import emit_generate
+from logos_cuda.host_build import compile_host
+
+DECODE = """\
+Let tok be a 1 by 1 tensor of Int.
+Let pos be a 1 by 1 tensor of Int.
+Let emb be a 5 by 4 tensor of Real.
+Let W be a 4 by 5 tensor of Real.
+Let w be a 2 by 4 tensor of Real.
+Let K be a 12 by 4 tensor of Real.
+Let V be a 12 by 4 tensor of Real.
+Let ring be a 2 by 4 tensor of Real.
+Set item 2 of ring to 0.5.
+Let x be row tok of emb.
+Set row pos of K to x.
+Let c be causal conv of x with weight w state ring over 2 taps.
+Set row pos of V to c.
+Let a be attention of x over K and V with 1 heads 1 groups up to pos.
+Let h be x plus a.
+Let logits be h matmul W.
+Let next be argmax of logits.
+"""
+
+
+def built(text: str, folder: Path, steps: int = 1, change: tuple[str, str] = ("", "")) -> Path:
+    """The program as `generate` beside its source and its weights; `change` is made in its text."""
+    source = folder / "generate.cu"
+    made = emit_generate(read_program(Source("p.lg", text), make_grammar(OPS)), steps=steps)
+    assert change[0] in made
+    source.write_text(made.replace(*change, 1) if change[0] else made, encoding="utf-8")
+    compile_host(source, folder / "generate", flags=["-O1"])
+    (folder / "weights").mkdir()
+    for name, value in VALUES.items():
+        (value.T if name == "W" else value).astype("<f4").tofile(folder / f"weights/{name}.f32")
+    return folder / "generate"
+
+
+RANDOM = np.random.default_rng(7)
+VALUES = {name: RANDOM.standard_normal(shape).astype(np.float32).astype(float)
+          for name, shape in {"emb": (5, 4), "W": (4, 5), "w": (2, 4)}.items()}  # fmt: skip
+
+
+def due(tokens: list[int], count: int) -> list[int]:
+    """The ids of the reference machine."""
+    graph = read_program(Source("p.lg", DECODE), make_grammar(OPS))
+    return run_steps(Machine(graph, VALUES), (), tokens, count).generated
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(DECODE, tmp_path_factory.mktemp("generate"))
+
+
+def run(program: Path, *arguments: str, code: int = 0) -> tuple[str, str]:
+    ran = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    assert ran.returncode == code, ran.stderr
+    return ran.stdout, ran.stderr
+
+
+def ids(program: Path, *arguments: str) -> list[list[int]]:
+    return [list(map(int, line.split())) for line in run(program, *arguments)[0].splitlines()]
+
+
+def test_captured_and_plain_it_says_what_the_reference_machine_says(program: Path) -> None:
+    expected = due([1, 4, 2], 10)
+    for more in ([], ["--no-graph"]):
+        assert ids(program, "--prompt-ids", "1,4,2", "-n", "10", *more) == [expected]
+    assert ids(program, "--tokens", "1,4,2", "--generate", "10") == [expected]
+    assert len(set(expected)) > 1
+
+
+def test_a_second_prompt_starts_from_the_start(program: Path) -> None:
+    prompts = ([1, 4, 2], [3], [0, 0, 1, 2, 3], [3])
+    given = [word for prompt in prompts for word in ("--prompt-ids", ",".join(map(str, prompt)))]
+    for more in ([], ["--no-graph"]):
+        assert ids(program, *given, "-n", "7", *more) == [due(prompt, 7) for prompt in prompts]
+
+
+def test_a_stop_ends_it_and_is_printed(program: Path, tmp_path: Path) -> None:
+    expected = due([1, 4, 2], 10)
+    stop = expected[4]
+    said = expected[: expected.index(stop) + 1]
+    assert ids(program, "--prompt-ids", "1,4,2", "-n", "10", "--stop", f"{stop},99") == [said]
+    (tmp_path / "ids").write_text("1,4,2\n")
+    assert run(program, "--prompt-ids", f"@{tmp_path}/ids", "-n", "3", "--lines")[0].split() == [
+        str(one) for one in expected[:3]
+    ]
+    out, err = run(program, "--prompt-ids", "1,4,2", "-n", "10", "--stop", str(stop), "--json")
+    record = json.loads(out)
+    assert (record["prompt"], record["generated"], record["end"]) == (3, said, "stop")
+    assert record["tokens_per_second"] is None or record["tokens_per_second"] > 0
+    assert err.startswith("prompt: 3 tokens in ")
+
+
+def test_a_full_context_is_refused_where_the_next_step_would_be(program: Path) -> None:
+    out, err = run(program, "--prompt-ids", "1,4,2", "-n", "11", code=1)
+    assert list(map(int, out.split())) == due([1, 4, 2], 10)
+    assert err.split("\n", 1)[1] == (
+        "p.lg:11:1: pos is 12, outside the rows 0 to 11 of K [row-outside-table]\n"
+        "    Set row pos of K to x.\n"
+        "    ^^^^^^^^^^^^^^^^^^^^^\n"
+        "  next: give pos a row that K has\n"
+    )
+    said = run(program, "--prompt-ids", ",".join("1" * 13), "-n", "1", "--json", code=1)
+    assert said[0] == ""
+    assert "pos is 12, outside the rows 0 to 11 of K" in said[1]
+    out = run(program, "--prompt-ids", "1,4,2", "-n", "11", "--json", code=1)[0]
+    assert json.loads(out)["end"] == "context"
+
+
+def test_a_token_outside_the_table_is_refused_before_the_step(program: Path) -> None:
+    out, err = run(program, "--prompt-ids", "1,5", code=1)
+    assert out == ""
+    assert err.startswith("p.lg:10:1: tok is 5, outside the rows 0 to 4 of emb [row-outside-table]\n")
+
+
+def test_what_the_device_finds_is_told_after_the_step(program: Path, tmp_path: Path) -> None:
+    start = next(one for one in range(5) if due([one], 1) != [one])
+    emb = VALUES["emb"].copy()
+    emb[due([start], 1)[0]] = np.nan
+    emb.astype("<f4").tofile(tmp_path / "emb.f32")
+    given = ["--set", f"emb={tmp_path}/emb.f32", "--prompt-ids", str(start), "-n", "5"]
+    for more in ([], ["--no-graph"]):
+        out, err = run(program, *given, *more, code=1)
+        assert list(map(int, out.split())) == due([start], 1)
+        assert err.split("\n")[1] == (
+            "p.lg:17:1: argmax: the operand holds a NaN, so it has no largest element [no-value]"
+        )
+    assert json.loads(run(program, *given, "--json", code=1)[0])["end"] == "fault"
+
+
+@pytest.mark.parametrize("call", ["cudaMalloc(&memory[0], 64)", "cudaStreamSynchronize(stream)"])
+def test_a_step_that_cannot_be_captured_is_launched_as_it_is(tmp_path: Path, call: str) -> None:
+    kept = "void *const kept = memory[0];" if "Malloc" in call else ""
+    back = "memory[0] = kept;" if kept else ""
+    refused = f"void stage_0() {{\n    if (capturing) {{ {kept} CHECK({call}); {back} }}"
+    program = built(DECODE, tmp_path, change=("void stage_0() {", refused))
+    prompts = ("--prompt-ids", "1,4,2", "--prompt-ids", "3", "-n", "6")
+    out, err = run(program, *prompts)
+    assert [list(map(int, line.split())) for line in out.splitlines()] == [due([1, 4, 2], 6), due([3], 6)]
+    assert err.splitlines()[0] == (
+        "no graph of the step (operation failed due to a previous error during capture): its kernels are launched one "
+        "by one"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["--prompt-ids", ""], "--prompt-ids: the prompt has no ids"),
+        (["--prompt-ids", "1,x"], "--prompt-ids: x is no whole number"),
+        (["--prompt-ids", "1", "-n", "0"], "-n: at least one id is made"),
+        (["--prompt-ids", "1", "--set", "pos=f"], "--set: --tokens feeds pos at every step"),
+        (["--graph"], "--graph: no such option, or its value is missing; --help lists them"),
+    ],
+)
+def test_what_is_not_understood_is_a_matter_of_usage(program: Path, arguments: list[str], what: str) -> None:
+    assert run(program, *arguments, code=2) == ("", f"{what}\n")
+
+
+def test_help_says_every_option(program: Path) -> None:
+    said = run(program, "--help")[0]
+    options = ("--prompt-ids", "-n N", "--stop", "--no-graph", "--lines", "--json", "--tokens")
+    assert [option for option in options if f"  {option}" not in said] == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "refusals"),
+    [
+        (DECODE.replace("Let next be argmax of logits.\n", ""), {}, [
+            "p.lg:16:1: kind generate takes a decode step; this program has no argmax as its output, but logits "
+            "[not-a-decode-step]"]),
+        ("Let x be a 1 by 3 tensor of Real.\nLet y be argmax of x.\n", {}, [
+            "p.lg: kind generate takes a decode step; this program has no input tok, 1 by 1 of Int "
+            "[not-a-decode-step]"]),
+        (DECODE, {"prefill": "0"}, ["prefill: 0 steps of a prompt at once [bad-value]"]),
+    ],
+)  # fmt: skip
+def test_what_does_not_generate_is_refused(
+    lines: str, options: dict[str, str], refusals: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "p.lg").write_text(lines)
+    request = Request(tmp_path / "p.lg", name="p.lg", options={"kind": "generate", **options})
+    with pytest.raises(Refused) as error:
+        make_job(make_manager(), request, "cuda")
+    assert [one.text().splitlines()[0] for one in error.value.refusals] == refusals
