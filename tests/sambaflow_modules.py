@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import itertools
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -124,3 +125,30 @@ def exported_operators(exported: Any) -> set[str]:
         if node.op == "call_function" and "getitem" not in str(node.target) and name != "_assert_tensor_metadata":
             names.add(renamed.get(name, name))
     return names
+
+
+def prompted(made: Emitted, values: Mapping[str, Array], tokens: Sequence[int], dtype: str) -> dict[str, Array]:
+    """Steps of the emitted module in this process, whole chunks by LogosPrefill: its outputs over all steps, and the
+    states after the last one."""
+    import torch
+
+    program, kind = made.module.PROGRAM, getattr(torch, dtype)
+    held = {name: values[name] for name in program.of_role("weight", "table", "constant")}
+    module = program.module().load_weights(made.folder, kind, held)
+    inputs = {name: torch.from_numpy(values[name]) for name in program.of_role("input")}
+    states = [
+        made.module.held_as(name, program.leaves[name], torch.from_numpy(values[name]), kind)
+        for name in program.of_role("state")
+    ]
+    read = made.module.Reader(program, module, program.outputs)
+    arguments = argparse.Namespace(prefill=True, no_checks=False)
+    read = made.module.in_chunks(program, read, module, inputs, tokens, kind, arguments, ())
+    found: dict[str, list[Array]] = {name: [] for name in program.outputs}
+    for step in range(len(tokens)):
+        given = made.module.step_inputs(program, module, inputs, states, tokens, step, kind)
+        now, states = read.step(given, states)
+        for name, rows in found.items():
+            rows.append(now[name].double().numpy() if now[name].is_floating_point() else now[name].long().numpy())
+    last = zip(program.of_role("state"), states, strict=True)
+    stacked = {name: np.stack(rows) for name, rows in found.items()}
+    return {**stacked, **{name: state.double().numpy() for name, state in last}}

@@ -82,6 +82,8 @@ _IN_ROWS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "attention_up_to_by_silu": ("sub neg minimum", "minimum"),
         "set_row": ("sub minimum neg add", "sub minimum"),
         "set_row_by_abs": ("sub abs minimum", "abs minimum"),
+        "attention_up_to_rows": ("sub neg minimum", "sub neg minimum"),
+        "set_rows": ("sub minimum neg add", "sub minimum"),
     }
 )
 """For helpers that compute with row numbers: the operators that they use in int32, and those of them that they use

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from string import Template
 
 from logos import Role
-from logos_sambaflow.forward import REAL, Statement, folded
+from logos_sambaflow.forward import REAL, Statement, folded, statements
 from logos_sambaflow.layout import Check, Layout
-from logos_sambaflow.parts import body, closure, helpers, text
+from logos_sambaflow.parts import body, closure, step_helpers, text
+from logos_sambaflow.prefill import PrefillLayout
 from logos_sambaflow.readback import check_module
+from logos_sambaflow.spelling import base_op
 
 PROVENANCE = "a vendor-ingestion artifact that LOGOS emitted for SambaFlow; it is not LOGOS's compute path"
 VENDOR_HEADER = f"# {PROVENANCE[0].upper()}{PROVENANCE[1:]}."
@@ -21,20 +24,37 @@ TEMPLATE_MARK = "# SambaFlow API unverified"
 """Stands on or above every statement of compile.py that touches the SDK, which nobody here could run."""
 
 
-def model_text(layout: Layout, written: Sequence[Statement]) -> str:
-    """model.py of the program's statements, read back and counted against the graph."""
+@dataclass(frozen=True, slots=True)
+class Many:
+    """The module of many steps at once: its layout and statements."""
+
+    layout: PrefillLayout
+    written: Sequence[Statement]
+
+
+def many_of(layout: Layout) -> Many | None:
+    """The module of many steps at once, where the options ask for one."""
+    if not layout.options.prefill:
+        return None
+    many = PrefillLayout(layout.job, layout)
+    return Many(many, statements(many))
+
+
+def model_text(layout: Layout, written: Sequence[Statement], many: Many | None = None) -> str:
+    """model.py of the program's statements, and of those of many steps at once where there are any; read back and
+    counted against the graphs."""
     names, graph = layout.names, layout.graph
-    states = [names[leaf.name] for leaf in layout.leaves(Role.STATE)]
-    arguments = [*(names[leaf.name] for leaf in layout.leaves(Role.INPUT)), *states]
-    results = [*(names[name] for name in layout.outputs), *states]
-    pool = helpers(layout.options.operators)
-    used = closure((statement.helper.name for statement in written), pool)
+    pool = step_helpers(layout.options.operators)
+    used = closure((statement.helper.name for statement in (*written, *(many.written if many else ()))), pool)
     made = Template(text("module.py.in")).substitute(
+        prefill=_prefill_class(many, list(_constant_lines(layout, written))) if many else "",
+        prefilled=f",\n    {_prefill(many.layout)}" if many else "",
         header="\n".join((VENDOR_HEADER, _counts(layout), LICENCE, "")),
         loader=body("loader.py"),
-        variant=body("variant.py"),
-        program=body("program.py").rstrip("\n"),
-        selftest=f"\n\n{body('selftest.py')}" if layout.options.selftest else "",
+        variant=kept(body("variant.py"), many is not None),
+        program=kept(body("program.py"), many is not None).rstrip("\n"),
+        prompts=f"\n\n{body('prefill.py')}" if many else "",
+        selftest=f"\n\n{kept(body('selftest.py'), many is not None)}" if layout.options.selftest else "",
         tests=", selftest" if layout.options.selftest else "",
         leaves=_lines("{", _leaf_lines(layout), "}"),
         names=_dictionary((quoted(name), quoted(python)) for name, python in names.items() if name != python),
@@ -46,12 +66,58 @@ def model_text(layout: Layout, written: Sequence[Statement]) -> str:
         dtype=layout.options.dtype,
         helpers="\n\n\n".join(part.source for part in used),
         constants="".join(f"{line}\n" for line in _constant_lines(layout, written)),
-        forward="\n".join(folded("def forward(", ["self", *arguments], "):", indent=4)),
-        returned="\n".join(folded("return (", results, ",)" if len(results) == 1 else ")", indent=8)),
-        body="\n".join(line for statement in written for line in statement.lines),
+        **_forward(layout, written),
     )
     check_module(made, Counter(node.op.name for node in graph.nodes))
+    if many:
+        check_module(made, Counter(base_op(node.op.name) for node in many.layout.graph.nodes), "LogosPrefill")
     return made
+
+
+_MARK = "  # with prefill"
+
+
+def kept(source: str, prefill: bool) -> str:
+    """A text without the lines that `with prefill` stands at the end of, or with them, and without those words."""
+    lines = source.split("\n")
+    return "\n".join(line.removesuffix(_MARK) for line in lines if prefill or not line.endswith(_MARK))
+
+
+def _prefill_class(many: Many, known: Sequence[str]) -> str:
+    """LogosPrefill; `known` are the lines of the constants that it has from LogosModule."""
+    layout, count = many.layout, many.layout.options.prefill
+    own = [line for line in _constant_lines(layout, many.written) if line not in known]
+    init = ["    def __init__(self) -> None:", "        super().__init__()", *own, "", ""] if own else [""]
+    fed = " and ".join(layout.fed)
+    return Template(text("prefill.py.in").rstrip("\n")).substitute(
+        steps="One step" if count == 1 else f"{count} steps",
+        fed=fed,
+        init="\n".join(init),
+        **_forward(layout, many.written),
+    )
+
+
+def _prefill(layout: PrefillLayout) -> str:
+    """The entry of PROGRAM that says what LogosPrefill is."""
+    parts = {
+        "fed": _tuple(map(quoted, layout.fed)),
+        "checked": _lines("(", map(_check_line, layout.checked), ")"),
+        "last": _tuple(map(quoted, layout.last)),
+    }
+    return f"Prefill(LogosPrefill, {layout.options.prefill}, {', '.join(parts.values())})"
+
+
+def _forward(layout: Layout, written: Sequence[Statement]) -> dict[str, str]:
+    """The parts of a forward: what it takes, its statements, what it returns."""
+    names = layout.names
+    states = [names[leaf.name] for leaf in layout.leaves(Role.STATE)]
+    arguments = [*(names[leaf.name] for leaf in layout.leaves(Role.INPUT)), *states]
+    results = [*(names[name] for name in layout.outputs), *states]
+    return {
+        "forward": "\n".join(folded("def forward(", ["self", *arguments], "):", indent=4)),
+        "returned": "\n".join(folded("return (", results, ",)" if len(results) == 1 else ")", indent=8)),
+        "body": "\n".join(line for statement in written for line in statement.lines),
+    }
 
 
 DEVICES = {"host": "carried.py", "region": "region.py"}

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from logos import Node, Operand, Value
 from logos_sambaflow.layout import PARAMETERS, Layout
-from logos_sambaflow.parts import Part, helpers
-from logos_sambaflow.spelling import operators_of, spelled
+from logos_sambaflow.parts import Part, step_helpers
+from logos_sambaflow.spelling import base_op, operators_of, spelled
 
 WIDTH = 110
 """Statements longer than this are folded at an argument."""
@@ -40,7 +40,7 @@ REAL = "real"
 
 def statements(layout: Layout) -> tuple[Statement, ...]:
     """Every operation of the program as a statement of forward."""
-    pool, made = helpers(layout.options.operators), []
+    pool, made = step_helpers(layout.options.operators), []
     for node in layout.graph.nodes:
         helper = layout.choices[node.index].helper
         assert helper is not None  # refused before anything is written
@@ -67,7 +67,7 @@ class _Writer:
         arguments = self._arguments()
         made = ", ".join(layout.names[value.name] for value in node.results)
         variable = node.results[0].name
-        comment = f"        # {node.index} {variable}: {node.op.name}, {layout.file}:{node.line}"
+        comment = f"        # {node.index} {variable}: {base_op(node.op.name)}, {layout.file}:{node.line}"
         lines = (comment, *folded(f"{made} = {self.helper.name}(", arguments, ")", indent=8))
         operators = operators_of(self.helper.name, layout.options.operators)
         if self.casts and "cast" not in operators:
@@ -93,6 +93,8 @@ class _Writer:
         operand, _, what = name.rpartition("_")
         if what in ("rows", "columns", "size", "numbers"):
             value = self.node.operands[operand]
+            if value is None:
+                return None
             assert isinstance(value, Value)
             if what == "numbers":
                 return self._constant(f"rows_{value.rows}", range(value.rows))

@@ -11,7 +11,7 @@ from logos import Binding, Graph, Job, Leaf, Node, Role, Value
 from logos_sambaflow.choice import Choice, choose
 from logos_sambaflow.names import fresh, python_names, reserved
 from logos_sambaflow.options import Options
-from logos_sambaflow.spelling import SPELLS, helper_of
+from logos_sambaflow.spelling import SPELLS, base_op, helper_of
 from logos_sambaflow.support import NOTHING, Support, read_support
 
 PARAMETERS = (Role.WEIGHT, Role.TABLE, Role.CONSTANT)
@@ -68,7 +68,7 @@ class Layout:
     @cached_property
     def names(self) -> Mapping[str, str]:
         """The Python name of every variable."""
-        return python_names(self.graph.newest())
+        return python_names(self.graph.newest(), self.options.prefill > 0)
 
     @cached_property
     def roles(self) -> Mapping[str, Role]:
@@ -94,7 +94,7 @@ class Layout:
         if value.real:
             return "real"
         producer = self.graph.producer(value)
-        return "int32" if producer is not None and producer.op.name == "argmax" else "int64"
+        return "int32" if producer is not None and base_op(producer.op.name) == "argmax" else "int64"
 
     def dtype_of(self, node: Node) -> str:
         """The dtype that an operation computes in: int64 where its tensors are of Int and it is exact on them."""
@@ -117,7 +117,7 @@ class Layout:
     def choices(self) -> Mapping[int, Choice]:
         """How each operation is spelled, by its index. Plain spellings have no alternatives."""
         found = self.found if self.options.operators == "listed" else NOTHING
-        spelled = (node for node in self.graph.nodes if node.op.name in SPELLS)
+        spelled = (node for node in self.graph.nodes if base_op(node.op.name) in SPELLS)
         return {node.index: choose(self.first_helper(node), self.dtype_of(node), found) for node in spelled}
 
     @cached_property
@@ -162,10 +162,11 @@ class Layout:
             leaf = isinstance(row, Value) and row.version == 0 and row.name in self.kinds
             if isinstance(row, Value) and isinstance(table, Value) and not leaf:
                 yield self._check(at, "row_inside", [row], row.name, table.name, table.rows)
-        if node.op.name == "argmax" and values[0].real:
+        op = base_op(node.op.name)
+        if op == "argmax" and values[0].real:
             yield self._check(at, "has_largest", values)
-        if node.op.name in ("plus", "hadamard", "matmul") and not any(value.real for value in values):
-            yield self._check(at, "fits_64_bits", values, node.op.name)
+        if op in ("plus", "hadamard", "matmul") and not any(value.real for value in values):
+            yield self._check(at, "fits_64_bits", values, op)
 
     def _check(self, at: int, name: str, values: Sequence[Value], *more: str | int) -> Check:
         newest = self.graph.newest()
@@ -178,4 +179,4 @@ class Layout:
 
     def constant(self, what: str) -> str:
         """The name of one of the module's own int32 constants (`zero`, `rows_256`), no variable's."""
-        return fresh(what, self._taken, reserved())
+        return fresh(what, self._taken, reserved(self.options.prefill > 0))

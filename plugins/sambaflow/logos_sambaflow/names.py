@@ -6,7 +6,7 @@ import keyword
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from logos_sambaflow.parts import helpers
+from logos_sambaflow.parts import helpers, parts
 
 _MODULE = """
 T_destination add_module apply bfloat16 buffers call_super_init children compile cpu cuda double dump_patches eval
@@ -31,21 +31,22 @@ _OWN = "self torch F nn math Tensor load_weights initial_states"
 
 
 @cache
-def reserved() -> frozenset[str]:
-    """The names that a variable cannot keep in the emitted module (besides those that begin with `_`)."""
-    return frozenset(
-        (*_MODULE.split(), *_TRACED.split(), *_OWN.split(), *keyword.kwlist, *helpers("listed"), *helpers("plain"))
-    )
+def reserved(prefill: bool = False) -> frozenset[str]:
+    """The names that a variable cannot keep in the emitted module (besides those that begin with `_`); `prefill`: with
+    the helpers of many steps at once."""
+    rows = parts("rows_helpers.py") if prefill else ()
+    used = (*helpers("listed"), *helpers("plain"), *rows)
+    return frozenset((*_MODULE.split(), *_TRACED.split(), *_OWN.split(), *keyword.kwlist, *used))
 
 
-def python_names(variables: Iterable[str]) -> Mapping[str, str]:
+def python_names(variables: Iterable[str], prefill: bool = False) -> Mapping[str, str]:
     """A Python name for each variable, in order; no two share one.
 
     A name that breaks gets `_` at its end, one that begins with `_` (nn.Module keeps its own there) `v` in front,
     repeated until it is nobody else's.
     """
     variables = tuple(variables)
-    broken = reserved()
+    broken = reserved(prefill)
     taken = {variable for variable in variables if variable not in broken and not variable.startswith("_")}
     names = {}
     for variable in variables:

@@ -18,6 +18,7 @@ class Options:
                argmax, its operand
     operators  `listed` keeps to operators that the vendor documents or uses; `plain` spells readable torch
     state      `host`: states pass through the host at every step; `region`: they stay on the device
+    prefill    steps that LogosPrefill, a second module, makes at once; 0: there is none
     selftest   steps of the reference machine to record for `--selftest` and the command `test`; 0: none
     support    the support.toml that the probes wrote: what they found of spellings and operators
     """
@@ -27,5 +28,6 @@ class Options:
     outputs: tuple[str, ...] = ()
     operators: Literal["listed", "plain"] = "listed"
     state: Literal["host", "region"] = "host"
+    prefill: int = 0
     selftest: int = 0
     support: Source | None = None

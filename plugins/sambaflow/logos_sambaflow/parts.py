@@ -62,6 +62,12 @@ def helpers(operators: str) -> Mapping[str, Part]:
     return {**first, **parts("alternative_helpers.py" if operators == "listed" else "plain_helpers.py")}
 
 
+@cache
+def step_helpers(operators: str) -> Mapping[str, Part]:
+    """The helpers, and besides those of many steps at once."""
+    return {**helpers(operators), **parts("rows_helpers.py")}
+
+
 def closure(wanted: Iterable[str], pool: Mapping[str, Part]) -> tuple[Part, ...]:
     """The wanted parts and all that they use, in the pool's order."""
     needed: set[str] = set()

@@ -64,6 +64,23 @@ HELPER_OPS: Mapping[str, str] = MappingProxyType(
 )
 """The op that each helper spells, alternatives included."""
 
+ROW_OPS: Mapping[str, str] = MappingProxyType(
+    {
+        "rmsnorm_rows": "rmsnorm",
+        "l2norm_rows": "l2norm",
+        "rope_rows": "rope",
+        "attention_rows": "attention",
+        "attention_up_to_rows": "attention",
+        "full_attention_rows": "full attention",
+        "argmax_rows": "argmax",
+        "embedding_rows": "embedding",
+        "set_rows": "set row",
+        "causal_conv_rows": "causal conv",
+        "gated_delta_rows": "gated delta",
+    }
+)
+"""The op that each helper of many steps at once spells; an op without one has a helper that takes a row a step."""
+
 _GROUPED = "reshape permute matmul div softmax"
 _LISTED: Mapping[str, str] = MappingProxyType(
     {
@@ -90,6 +107,17 @@ _LISTED: Mapping[str, str] = MappingProxyType(
         "causal_conv": "split cat mul sum",
         "decay": "add softplus mul exp",
         "gated_delta": "cast reshape cat mul matmul sub add transpose div sum rsqrt silu",
+        "rmsnorm_rows": "add reshape mul sum div rsqrt",
+        "l2norm_rows": "reshape mul sum add rsqrt",
+        "rope_rows": "reshape split mul sub add cat expand",
+        "attention_rows": _GROUPED,
+        "attention_up_to_rows": f"{_GROUPED} sub neg minimum cast mul add",
+        "full_attention_rows": "reshape mul sum div softmax expand",
+        "argmax_rows": "argmax cast",
+        "embedding_rows": "embedding reshape",
+        "set_rows": "reshape sub minimum neg add cast sum mul matmul",
+        "causal_conv_rows": "split cat mul add",
+        "gated_delta_rows": "split cast reshape cat mul matmul sub add transpose div sum rsqrt silu",
     }
 )
 _PLAIN: Mapping[str, str] = MappingProxyType(
@@ -156,10 +184,25 @@ def torch_spelling(op: str | Op) -> str:
     return spelled(helpers("listed")[_SPELLED[name][0]])
 
 
+def base_op(op: str) -> str:
+    """The op that an op of many steps at once was made from; any other itself."""
+    base = op.removesuffix(" rows")
+    return base if base in SPELLS else op
+
+
+def _rows_helper(helper: str) -> str:
+    """The helper of many steps for that of one, which serves both where it takes a row for each step."""
+    name = "set_rows" if helper == "set_row" else f"{helper}_rows"
+    return name if name in ROW_OPS else helper
+
+
 def helper_of(op: str, linear: bool, bounded: bool) -> str:
     """The helper for an operation: `linear` where a matmul's B is a weight kept as [out, in] rows, `bounded` where an
     attention reads rows up to a position."""
-    names = _SPELLED[op]
+    base = base_op(op)
+    names = _SPELLED[base]
+    if base != op:
+        return _rows_helper(names[0 if bounded or base != "attention" else 1])
     if op == "matmul":
         return "linear" if linear else "matmul"
     if op == "attention":

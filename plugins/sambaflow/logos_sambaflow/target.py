@@ -22,11 +22,12 @@ from logos import (
     WeightFile,
     suggestion,
 )
-from logos_sambaflow.emit import compile_text, model_text
+from logos_sambaflow.emit import compile_text, many_of, model_text
 from logos_sambaflow.forward import statements
 from logos_sambaflow.layout import PARAMETERS, Layout
 from logos_sambaflow.manifest import manifest_text
 from logos_sambaflow.options import Options
+from logos_sambaflow.prefill import prefill_refusals
 from logos_sambaflow.readme import readme_text
 from logos_sambaflow.spelling import SPELLS
 
@@ -61,14 +62,15 @@ class SambaflowTarget:
             yield Refusal("selftest-steps", what, Spot("-D selftest"), "give the steps to record, or 0 for none")
         yield from _row_refusals(job)
         yield from _support_refusals(job)
+        yield from prefill_refusals(job, Layout(job))
 
     def emit(self, job: Job) -> Sequence[Artifact]:
         """model.py, compile.py, manifest.json and README.md."""
         layout = Layout(job)
-        written = statements(layout)
+        written, many = statements(layout), many_of(layout)
         stored = {entry.variable for file in self.steps(job).extractions for entry in file.entries}
         return (
-            Artifact("model.py", model_text(layout, written)),
+            Artifact("model.py", model_text(layout, written, many)),
             Artifact("compile.py", compile_text(layout.options.state)),
             Artifact("manifest.json", manifest_text(layout, written, stored)),
             Artifact("README.md", readme_text(layout, written, bool(stored))),

@@ -29,6 +29,7 @@ from logos_sambaflow.emitted.loader import (
     read_stored,
     torch_dtype,
 )
+from logos_sambaflow.emitted.prefill import in_chunks, prefill_argument
 from logos_sambaflow.emitted.variant import forward_variant, nearest, numpy_values, row_inside, stage_names
 
 
@@ -47,6 +48,7 @@ class Program(NamedTuple):
     outputs: Sequence[str]
     dtype: str
     path: str
+    prefill: Any = None  # with prefill
 
     def of_role(self, *roles: str) -> list[str]:
         return [name for name, leaf in self.leaves.items() if leaf.role in roles]
@@ -105,6 +107,7 @@ def parsed_arguments(program: Program, argv: Sequence[str], tested: bool = False
     parser.add_argument("--no-checks", action="store_true", help="go on where a check within a step would end it")
     parser.add_argument("--npy", metavar="DIR", help="write each --get variable over all steps as NAME.npy")
     parser.add_argument("--out", metavar="FILE", help="write the last step's output as raw little-endian values")
+    prefill_argument(parser)  # with prefill
     if tested:
         what = "run the recorded steps instead, and hold every variable to its bound; 4 where one lies beyond"
         parser.add_argument("--selftest", action="store_true", help=what)
@@ -123,6 +126,8 @@ def run(program: Program, arguments: argparse.Namespace) -> None:
     held.update((name, 0) for name in fed_by_tokens(program) if tokens and program.leaves[name].role in HELD)
     load_parameters(module, program.leaves, program.names, program.fills, arguments.weights, dtype, held, found)
     read = Reader(program, module, [*wanted, program.output], not arguments.no_checks)
+    every = wanted if arguments.npy else ()  # with prefill
+    read = in_chunks(program, read, module, inputs, tokens, dtype, arguments, every)  # with prefill
     states = first_states(program, given, dtype)
     steps = max(len(tokens), 1)
     arrays = Arrays(arguments.npy, steps) if arguments.npy else None

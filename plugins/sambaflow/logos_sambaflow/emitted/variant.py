@@ -58,6 +58,7 @@ def forward_variant(
     held: Iterable[str],
     checked: Iterable[Sequence[Any]],
     extra: Sequence[str],
+    at: int = 0,  # with prefill
 ) -> Any:
     """LogosModule.forward as its own file has it, with checks ahead of statements (number, whether forward returns what
     is checked, check, variables, further arguments), and returning further variables at the end: a variable's last
@@ -66,6 +67,9 @@ def forward_variant(
     `scope` are the file's globals, `names` the Python names that differ, `held` the variables that are parameters.
     """
     tree, forward = parsed_forward(path)
+    # LogosModule's, then LogosPrefill's.  # with prefill
+    methods = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))  # with prefill
+    forward = [node for node in methods if node.name == "forward"][at]  # with prefill
     made = made_values(forward, names)
     for name in extra:
         if name not in made:
