@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from logos.check import read_program as read_program
+    from logos.device_plan import DevicePlan as DevicePlan
+    from logos.device_plan import DeviceStage as DeviceStage
     from logos.extraction import weight_file as weight_file
     from logos.graph import Graph as Graph
     from logos.graph import Leaf as Leaf
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from logos.hookspecs import Family as Family
     from logos.hookspecs import Inputs as Inputs
     from logos.hookspecs import Job as Job
+    from logos.hookspecs import PlanningTarget as PlanningTarget
     from logos.hookspecs import PresetFamily as PresetFamily
     from logos.hookspecs import ProbingTarget as ProbingTarget
     from logos.hookspecs import Recording as Recording
@@ -99,11 +102,13 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "check": ("read_program",),
+    "device_plan": ("DevicePlan", "DeviceStage"),
     "extraction": ("weight_file",),
     "graph": ("Graph", "Leaf", "Node", "Operand", "Shown", "Value"),
     "hookspecs": (
         "API", "Artifact", "AuthorOptions", "CheckpointFormat", "Edge", "Family", "Inputs", "Job",
-        "PresetFamily", "ProbingTarget", "Recording", "Rule", "Steps", "Target", "WeightEntry", "WeightFile", "hookimpl",
+        "PlanningTarget", "PresetFamily", "ProbingTarget", "Recording", "Rule", "Steps", "Target", "WeightEntry",
+        "WeightFile", "hookimpl",
     ),
     "job": ("Request", "bind_request", "load_graph", "make_job"),
     "manager": ("Manager", "make_manager"),

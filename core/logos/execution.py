@@ -69,8 +69,8 @@ def run_artifact(
     say: Callable[[str], None] = _unsaid,
 ) -> Mapping[str, Array]:
     """Each tap over all steps, (steps, rows, columns), of the artifact in `folder` on `values`: inputs, and where
-    states start; `checks`, `generate` and `say` as in `Inputs`. Raises KeyError for a tap that the target leaves out: it
-    must not pass for one that holds."""
+    states start; `checks`, `generate` and `say` as in `Inputs`. Raises KeyError for a tap that the target leaves out:
+    it must not pass for one that holds."""
     inputs = {
         bound.name: values[bound.name]
         for bound in job.binding.leaves

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from logos.device_plan import DevicePlan
     from logos.weights.binding import Binding
     from logos.weights.checkpoint import Checkpoint, Header
     from logos.weights.views import View
@@ -292,6 +293,15 @@ class ProbingTarget(Target, Protocol):
 
     def probes(self, options: Any) -> Sequence[Artifact]:
         """The probes' text files; `options` is an instance of the target's `options`. Pure, as `emit` is."""
+        ...
+
+
+@runtime_checkable
+class PlanningTarget(Target, Protocol):
+    """A target that says what runs on its device: `logos explain --target NAME` shows it."""
+
+    def device_plan(self, job: Job) -> DevicePlan:
+        """The stages that the artifact runs a step in, and its memory. Asked where nothing is refused. Pure."""
         ...
 
 

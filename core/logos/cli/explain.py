@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from logos.cli.op_page import show_op, unknown_op
 from logos.source import printable
 
 if TYPE_CHECKING:
+    from logos.device_plan import DevicePlan
+    from logos.graph import Graph
     from logos.hookspecs import Artifact, Job, Target
     from logos.passes.fusion import Group
     from logos.weights.binding import Binding
@@ -49,19 +52,24 @@ def command(
     request = Request(Path(words[0]), checkpoint, weights, family, options=options, hold=hold)
     if target is None:
         graph = load_graph(manager, request)
-        _explain(bind_request(manager, graph, request), (), ())
+        _explain(bind_request(manager, graph, request), (), (), {})
         return
     from logos.artifacts import emit_artifacts
+    from logos.cli.explain_device import show_plan, stage_lines
     from logos.explanation import stages
+    from logos.hookspecs import PlanningTarget
     from logos.plan import check_hold
 
     check_hold(manager.target(target), hold)
     made, job = make_job(manager, request, target)
     artifacts = emit_artifacts(made, job)
-    groups = _groups(made, job)
-    _explain(job.binding, artifacts, groups)
+    plan = made.device_plan(job) if isinstance(made, PlanningTarget) else None
+    groups = _groups(made, job) if plan is None else _stage_groups(job.graph, plan)
+    _explain(job.binding, artifacts, groups, {} if plan is None else stage_lines(plan))
     if groups:
         _fusion(made, job, groups)
+    if plan is not None:
+        show_plan(job.graph, plan)
     click.echo(f"\nstages of a build for {target}")
     for stage in stages(made, job, artifacts):
         click.echo(f"  {stage.title}")
@@ -75,6 +83,16 @@ def _groups(target: Target, job: Job) -> tuple[Group, ...]:
 
     known = {step.name for step in FUSION_STEPS}
     return job_groups(target, job) if known.intersection(target.fuses) else ()
+
+
+def _stage_groups(graph: Graph, plan: DevicePlan) -> tuple[Group, ...]:
+    """The stages of a device as groups of sentences."""
+    from logos.passes.fusion import Group
+
+    return tuple(
+        Group(tuple(graph.nodes[index] for index in stage.nodes), (stage.step,) if stage.step else (), stage.inner)
+        for stage in plan.stages
+    )
 
 
 def _roles(groups: tuple[Group, ...]) -> dict[int, str]:
@@ -102,7 +120,9 @@ def _fusion(target: Target, job: Job, groups: tuple[Group, ...]) -> None:
             click.echo(f"  {step.name}, {often}: {step.becomes}")
 
 
-def _explain(binding: Binding, artifacts: tuple[Artifact, ...], groups: tuple[Group, ...]) -> None:
+def _explain(
+    binding: Binding, artifacts: tuple[Artifact, ...], groups: tuple[Group, ...], more: Mapping[int, list[str]]
+) -> None:
     from logos.explanation import became, memory, positions, said, shortened, source_of
 
     graph = binding.graph
@@ -124,6 +144,8 @@ def _explain(binding: Binding, artifacts: tuple[Artifact, ...], groups: tuple[Gr
         click.echo(f"  {node.line}: {words}\n      {what}")
         if node.index in roles:
             click.echo(f"      {roles[node.index]}")
+        for line in more.get(node.index, ()):
+            click.echo(f"      {line}")
         for line in shortened(lines.get(node.line, [])):
             click.echo(f"      {printable(line)}")
     context = positions(graph)

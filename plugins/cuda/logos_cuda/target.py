@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from logos import DevicePlan
+
 NAME = "cuda"
 WEIGHTS = "weights"
 NATIVE = "native"
@@ -64,6 +66,12 @@ class CudaTarget:
             return (Artifact("generate.cu", generation_text(made)),)
         text = emit_forward(forward_graph_holding(job.graph, held=job.hold), checksum=kind == "op", file=f"{kind}.cu")
         return (Artifact(f"{kind}.cu", text),)
+
+    def device_plan(self, job: Job) -> DevicePlan:
+        """The stages of a step."""
+        from logos_cuda.planning import device_plan
+
+        return device_plan(forward_graph_holding(job.graph, held=job.hold), job.binding)
 
     def steps(self, job: Job) -> Steps:
         """The weights as raw files, then nvcc over the source."""

@@ -1,0 +1,71 @@
+"""What the stages of a program read and write, and the memory that they take, for `logos explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from logos import Binding, DevicePlan, DeviceStage, Node, Value
+from logos_cuda.stages import Buffer, Element, ForwardGraph, Stage
+from logos_cuda.storage import BLOCK
+
+_BYTES = {Element.REAL: 4.0, Element.INT: 8.0, Element.QUANT: 1 + 4 / BLOCK, Element.HALF: 2.0}
+"""Bytes of an element; quants have a float scale for each BLOCK."""
+
+
+def device_plan(graph: ForwardGraph, binding: Binding) -> DevicePlan:
+    """The stages with the bytes of the program's values that they touch: a value once a stage, of a table the rows that
+    are read, of experts those that are chosen. Scratch is left out of them."""
+    return DevicePlan(tuple(_stage(graph, stage) for stage in graph.stages), tuple(_memory(graph, binding)))
+
+
+def _stage(graph: ForwardGraph, stage: Stage) -> DeviceStage:
+    made = {value for node in stage.nodes for value in node.results}
+    inner = tuple(value for node in stage.nodes for value in node.results if graph.held[value].inner)
+    reads: dict[Buffer, float] = {}
+    for node in stage.nodes:
+        for value, share in _read(node):
+            if value not in made:
+                reads[graph.held[value]] = max(share, reads.get(graph.held[value], 0.0))
+    writes = {graph.held[value]: share for node in stage.nodes for value, share in _written(node) if value not in inner}
+    names = tuple(launch.kernel.name.removesuffix("_kernel") for launch in stage.launches)
+    indexes = tuple(node.index for node in stage.nodes)
+    return DeviceStage(indexes, names, _sum(reads.items()), _sum(writes.items()), stage.step, inner, stage.notes)
+
+
+def _read(node: Node) -> Iterator[tuple[Value, float]]:
+    """The values that a node reads, and how much of each."""
+    tables = {node.op.table(hole) for hole in node.op.indexes} if node.op.name in ("embedding", "set row") else set()
+    for hole, value in node.operands.items():
+        if not isinstance(value, Value):
+            continue
+        if hole in tables:
+            # A row that is set replaces what was there.
+            if hole not in node.writes:
+                yield value, 1 / value.rows
+        elif node.op.name == "moe" and hole in ("WG", "WU", "WD"):
+            yield value, min(1.0, node.sizes["t"] * node.sizes["TOP"] / node.sizes["EXPERTS"])
+        else:
+            yield value, 1.0
+
+
+def _written(node: Node) -> Iterator[tuple[Value, float]]:
+    if node.out is not None:
+        yield node.out, 1.0
+    for value in node.writes.values():
+        yield value, 1 / value.rows if node.op.name == "set row" else 1.0
+
+
+def _sum(touched: Iterable[tuple[Buffer, float]]) -> int:
+    return round(sum(share * buffer.elements * _BYTES[buffer.element] for buffer, share in touched))
+
+
+def _memory(graph: ForwardGraph, binding: Binding) -> Iterator[tuple[str, int]]:
+    leaves = {bound.leaf.value: bound.role.value for bound in binding.leaves}
+    classes: dict[str, dict[Buffer, float]] = {}
+    for value, buffer in graph.held.items():
+        role = leaves.get(value, "where they are read out" if buffer.inner else "computed")
+        if buffer.value == value:
+            classes.setdefault(role, {})[buffer] = 1.0
+    for buffer in graph.scratch:
+        classes.setdefault("scratch", {})[buffer] = 1.0
+    yield from ((role, _sum(buffers.items())) for role, buffers in classes.items())

@@ -1,0 +1,109 @@
+"""What `logos explain` says of the stages of a device: which sentences, launches, bytes, by layer and in all."""
+
+from __future__ import annotations
+
+import re
+
+from toy_build import Toy
+
+from logos import DevicePlan, DeviceStage, Source
+from logos.check import read_program
+from logos.device_plan import by_layer
+from logos.grammar import make_grammar
+from logos.ops import OPS
+
+PROGRAM = """\
+Let x0 be a 1 by 4 tensor of Real.
+Let i be a 1 by 4 tensor of Int.
+Let tok be a 1 by 1 tensor of Int.
+Let emb be a 5 by 4 tensor of Real.
+Let an0 be a 1 by 4 tensor of Real.
+Let W0 be a 4 by 8 tensor of Real.
+Let V0 be a 4 by 4 tensor of Real.
+Let on be a 1 by 8 tensor of Real.
+Let e be row tok of emb.
+Let h0 be e plus x0.
+Let h0 be rmsnorm of h0 with weight an0.
+Let q0 be h0 matmul W0.
+Let k0 be h0 matmul V0.
+Let q0 be silu of q0.
+Let q0 be gelu of q0.
+Let j be i plus i.
+Let j be j plus i.
+Let y be rmsnorm of q0 with weight on.
+"""
+CUDA = ("p.lg", "--target", "cuda", "-D", "compile=off")
+
+
+def explained(toy: Toy, *more: str) -> str:
+    toy.write("p.lg", PROGRAM)
+    ran = toy.logos("explain", *CUDA, *more)
+    assert (ran.code, ran.err) == (0, "")
+    return re.sub(r"      forward\.cu:.*\n", "", ran.out)
+
+
+def test_a_stage_says_what_it_joins_launches_and_touches(toy: Toy) -> None:
+    out = explained(toy)
+    assert """\
+  9: Let e be row tok of emb.
+      embedding: e 1 by 4
+      group 1 of 7
+      launches embedding; reads 24 bytes, writes 16 bytes
+  10: Let h0 be e plus x0.
+      plus: h0 1 by 4
+      group 2 of 7, add-norm, with line 11; h0 is not stored
+  11: Let h0 be rmsnorm of h0 with weight an0.
+      rmsnorm: h0 1 by 4
+      group 2 of 7, add-norm, with line 10
+      launches add_rmsnorm_narrow; reads 48 bytes, writes 16 bytes
+  12: Let q0 be h0 matmul W0.
+      matmul: q0 1 by 8
+      group 3 of 7, qkv, with line 13
+  13: Let k0 be h0 matmul V0.
+      matmul: k0 1 by 4
+      group 3 of 7, qkv, with line 12
+      launches matvec_parts_2_by_warps; reads 208 bytes, writes 48 bytes
+""" in out
+    assert """\
+      group 5 of 7
+      launches plus_same_int; reads 32 bytes, writes 32 bytes
+      not in chain: an op of Int tells its own overflow
+""" in out
+
+
+def test_layers_and_memory_are_summed(toy: Toy) -> None:
+    assert """\
+
+on the device, a step
+  layer 0: 4 stages, 4 launches, 352 bytes read, 128 bytes written
+  outside the layers: 3 stages, 3 launches, 120 bytes read, 80 bytes written
+  in all: 7 stages, 7 launches, 472 bytes read, 208 bytes written
+
+memory on the device
+  input: 248 bytes
+  weight: 128 bytes
+  computed: 208 bytes
+  where they are read out: 48 bytes
+""" in explained(toy)
+
+
+def test_what_is_held_is_not_joined(toy: Toy) -> None:
+    out = explained(toy, "--hold", "qkv", "--hold", "add-norm")
+    assert "  qkv, held: " in out
+    assert "  in all: 9 stages, 9 launches, 504 bytes read, 224 bytes written\n" in out
+
+
+def test_equal_layers_in_a_row_stand_together_where_there_are_many(toy: Toy) -> None:
+    head = "Let x0 be a 1 by 4 tensor of Real.\n"
+    lines = [f"Let w{i} be a 1 by 4 tensor of Real.\n" for i in range(12)]
+    made = [f"Let x{i + 1} be rmsnorm of x{i} with weight w{i}.\n" for i in range(12)]
+    toy.write("p.lg", "".join([head, *lines, *made]))
+    out = toy.logos("explain", *CUDA).out
+    assert "  layers 0 to 11, each: 1 stage, 1 launch, 32 bytes read, 16 bytes written\n  in all: 12 stages" in out
+
+
+def test_a_stage_is_of_the_layer_of_its_leaves_else_of_its_values() -> None:
+    graph = read_program(Source("p.lg", PROGRAM.replace("x0", "x7")), make_grammar(OPS))
+    stages = tuple(DeviceStage((node.index,), ("k",), 1, 1) for node in graph.nodes)
+    layers = {sum_.layer: sum_.stages for sum_ in by_layer(graph, DevicePlan(stages, ()))}
+    assert layers == {0: 6, 7: 1, None: 3}
