@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from logos.hookspecs import PlanningTarget as PlanningTarget
     from logos.hookspecs import PresetFamily as PresetFamily
     from logos.hookspecs import ProbingTarget as ProbingTarget
+    from logos.hookspecs import QuantizingTarget as QuantizingTarget
     from logos.hookspecs import Recording as Recording
     from logos.hookspecs import Rule as Rule
     from logos.hookspecs import Steps as Steps
@@ -107,8 +108,8 @@ _HOMES = {
     "graph": ("Graph", "Leaf", "Node", "Operand", "Shown", "Value"),
     "hookspecs": (
         "API", "Artifact", "AuthorOptions", "CheckpointFormat", "Edge", "Family", "Inputs", "Job",
-        "PlanningTarget", "PresetFamily", "ProbingTarget", "Recording", "Rule", "Steps", "Target", "WeightEntry",
-        "WeightFile", "hookimpl",
+        "PlanningTarget", "PresetFamily", "ProbingTarget", "QuantizingTarget", "Recording", "Rule", "Steps", "Target",
+        "WeightEntry", "WeightFile", "hookimpl",
     ),
     "job": ("Request", "bind_request", "load_graph", "make_job"),
     "manager": ("Manager", "make_manager"),

@@ -11,9 +11,7 @@ from logos.hookspecs import API, Job, Target
 from logos.op import Op, Rows, TypeRule
 from logos.refusal import Refused, refuse
 from logos.source import Spot
-
-DTYPES = ("float64", "float32", "bfloat16")
-"""The dtypes that an artifact is verified in."""
+from logos.verification import DTYPES
 
 _ASKED = ("refusals", "emit", "steps", "outputs", "dtypes", "run")
 

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from logos.atomic import write_if_changed
-from logos.hookspecs import Inputs, Job, Target, WeightEntry, WeightFile
-from logos.weights.binding import Binding, Role
+from logos.hookspecs import Inputs, Job, QuantizingTarget, Target, WeightEntry, WeightFile
+from logos.weights.binding import Binding, Bound, Role
+from logos.weights.blocks import InexactValueError
 from logos.weights.extract import write_weight_file
+from logos.weights.q8 import BLOCK, quantize, split
 from logos.weights.values import leaf_values
+from logos.weights.views import TensorView
 
 Array = NDArray[Any]
 Watch = Callable[[str], AbstractContextManager[Callable[[int, int], None]]]
@@ -37,6 +41,36 @@ def loose_values(binding: Binding, values: Mapping[str, Array], given: Collectio
         for bound in stored
         if bound.name in given or leaf_values(binding, bound) is None
     }
+
+
+def as_kept(
+    target: Target, job: Job, values: Mapping[str, Array], given: Collection[str] = ()
+) -> tuple[dict[str, Array], tuple[str, ...]]:
+    """The values as the artifact keeps them, and the names of those that it rounds to Q8_0. A value that Q8_0 cannot
+    hold stays: the writing of the weights refuses it."""
+    kept, rounded = dict(values), []
+    for entry in target.quantized(job) if isinstance(target, QuantizingTarget) else ():
+        bound = job.binding[entry.variable]
+        if entry.variable in given or not stored_alike(bound, entry):
+            source = values[entry.variable].T if entry.transposed else values[entry.variable]
+            with suppress(InexactValueError):
+                made = _through_q8(source)
+                if not np.array_equal(made, source):
+                    kept[entry.variable] = made.T if entry.transposed else made
+                    rounded.append(entry.variable)
+    return kept, tuple(rounded)
+
+
+def stored_alike(bound: Bound, entry: WeightEntry) -> bool:
+    """Whether a leaf's source is what a Q8_0 entry stores, so that nothing is rounded."""
+    if bound.tensor is None or bound.file is not None or not isinstance(bound.view, TensorView):
+        return False
+    return bound.tensor.storage == "Q8_0" and bound.view.transposed == entry.transposed
+
+
+def _through_q8(rows: Array) -> Array:
+    quants, scales = split(quantize(rows).view(np.uint8))
+    return np.asarray(quants * np.repeat(scales.astype(np.float64), BLOCK, axis=1))
 
 
 def write_artifact(

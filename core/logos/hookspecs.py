@@ -185,7 +185,7 @@ class Inputs:
     arrays    a value in the program's shape for every other input, and where states start, by variable
     tokens    token ids fed to `tok`, the step's number to `pos`; empty: one step
     taps      the variables to read, names of `graph.taps`; earlier versions (`x@1`) for a `VersionTarget` alone
-    dtype     float64, float32 or bfloat16
+    dtype     one of the target's `dtypes`
     checks    False: go on, where that can be, past a check within a step that would end the run (an argmax of NaN, a
               computed row outside its table), so that what led there can be read
     generate  how many ids to go on for after the tokens, each the output of the step before: T + generate − 1 steps
@@ -254,7 +254,8 @@ class Target(Protocol):
         ...
 
     def dtypes(self, job: Job) -> tuple[str, ...]:
-        """The dtypes that `logos verify` runs the artifact in, of float64, float32 and bfloat16; at least one."""
+        """The dtypes that `logos verify` runs the artifact in, each held to its own bound: float64, float32, bfloat16;
+        float16 where tables are kept so, int8 where products quantize their operands to 8 bits. At least one."""
         ...
 
     def run(self, job: Job, inputs: Inputs) -> Mapping[str, NDArray[np.generic]]:
@@ -283,6 +284,16 @@ class GeneratingTarget(Target, Protocol):
     def generate(self, job: Job, inputs: Inputs, stop: Collection[int]) -> Iterator[int]:
         """Executes an artifact built with those options, as `run` does: the ids that follow `inputs.tokens`, each as it
         comes, `inputs.generate` at most, the last one an id of `stop` where there is one. Closing it ends the run."""
+        ...
+
+
+@runtime_checkable
+class QuantizingTarget(Target, Protocol):
+    """A target that keeps weights in fewer bits than their sources do. `logos verify` then holds its artifact to the
+    reference machine on the weights as they are kept, and says which of them were rounded."""
+
+    def quantized(self, job: Job) -> tuple[WeightEntry, ...]:
+        """The leaves that the artifact keeps in Q8_0, with how their rows lie."""
         ...
 
 

@@ -18,7 +18,7 @@ from logos.reference import Machine, initial
 from logos.refusal import refuse
 from logos.source import Spot
 from logos.values import run_values
-from logos.verification import BOUNDS, bound_of, compared, operand_of
+from logos.verification import bound_of, compared, operand_of
 from logos.weights.binding import Binding, Role
 from logos.weights.fill import fill, splitmix64
 from logos.weights.recipe import recipe_digest, recipe_record
@@ -33,6 +33,9 @@ Array = NDArray[Any]
 
 METADATA = "logos.recording"
 """The key of the file's metadata that says, in JSON, what was recorded."""
+
+_HELD_TO = ("float64", "float32", "bfloat16", "integer")
+"""The dtypes whose bounds a recording tells."""
 
 _DTYPES = {"f": "F64", "i": "I64"}
 
@@ -204,7 +207,7 @@ class _Run:
             "version": 1,
             "steps": self.recording.steps,
             "compared": list(self.names),
-            "bounds": {dtype: bound_of(graph, dtype) for dtype in BOUNDS},
+            "bounds": {dtype: bound_of(graph, dtype) for dtype in _HELD_TO},
             "choices": {name: operand for name in self.outputs if (operand := operand_of(graph, name))},
             "order": [[name, node.op.name, node.line] for name, node in nodes if node is not None],
         }

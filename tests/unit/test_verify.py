@@ -165,8 +165,8 @@ def test_the_targets_outputs_are_compared(verify: Verify) -> None:
     ("option", "said"),
     [
         ("outputs=x,q", "`outputs` gave ('x', 'q'), not names of the program's variables"),
-        ("dtypes=float16", "`dtypes` gave ('float16',), not some of float64, float32, bfloat16"),
-        ("dtypes=", "`dtypes` gave (), not some of float64, float32, bfloat16"),
+        ("dtypes=float8", "`dtypes` gave ('float8',), not some of float64, float32, bfloat16, float16, int8"),
+        ("dtypes=", "`dtypes` gave (), not some of float64, float32, bfloat16, float16, int8"),
     ],
 )
 def test_a_target_that_says_what_the_contract_does_not_know_is_refused(verify: Verify, option: str, said: str) -> None:

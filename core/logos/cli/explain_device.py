@@ -41,6 +41,10 @@ def show_plan(graph: Graph, plan: DevicePlan) -> None:
     click.echo("\nmemory on the device")
     for what, count in plan.memory:
         click.echo(f"  {what}: {size(count)}")
+    if plan.notes:
+        click.echo("\nchoices")
+    for note in plan.notes:
+        click.echo(f"  {printable(note)}")
 
 
 def _alike(layers: tuple[Sum, ...]) -> Iterator[tuple[Sum, Sum]]:

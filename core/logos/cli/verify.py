@@ -25,6 +25,8 @@ from logos.cli.events import json_text
 from logos.cli.main import BEYOND_BOUND, DONE
 from logos.cli.progress import progress
 
+_NAMED = 8
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 @tokens_option
 @click.option(
     "--dtype",
-    type=click.Choice(["float64", "float32", "bfloat16"]),
+    type=click.Choice(["float64", "float32", "bfloat16", "float16", "int8"]),
     help="Compare in this dtype alone; with --against, hold every array to its bound.",
 )
 @target_options
@@ -73,7 +75,7 @@ def command(
     rule or a convolution that starts at zero would show nothing. Exits with 4 where a variable lies beyond its bound.
     """
     from logos.contracts import compared_of
-    from logos.execution import loose_values, run_artifact, write_artifact
+    from logos.execution import as_kept, loose_values, run_artifact, write_artifact
     from logos.job import Request, make_job
     from logos.reference import Machine, fed_by_tokens, run_steps
     from logos.values import run_values
@@ -89,6 +91,10 @@ def command(
     if not tokens:
         arrays = {**{leaf.name: fill(graph, leaf, "noise") for leaf in graph.states if not leaf.fills}, **arrays}
     values = run_values(job.binding, arrays, "noise", fed)
+    if against is None:
+        values, rounded = as_kept(target, job, values, given)
+        if rounded:
+            saying(quiet)(_rounded(rounded))
     outputs, dtypes = compared_of(target, job)
     loose = loose_values(job.binding, values, given)
     kinds = (dtype,) if dtype else dtypes
@@ -120,6 +126,13 @@ def command(
         failed = f"{beyond} of {count} comparisons lie beyond their bounds; --bisect names the first stage that errs"
         click.echo(failed if beyond else f"all {count} comparisons hold")
     return BEYOND_BOUND if beyond else DONE
+
+
+def _rounded(names: Sequence[str]) -> str:
+    """What is said of weights that the artifact rounds."""
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    listed = ", ".join(names[:_NAMED]) + more
+    return f"rounded to Q8_0, for the reference machine as for the artifact: {listed}"
 
 
 def _made_elsewhere(

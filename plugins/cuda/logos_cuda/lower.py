@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from logos import Graph, Leaf, MoeWeights, Node, Q8Reference, Value
+from logos import Graph, MoeWeights, Node, Q8Reference, Value
 from logos_cuda.fusing import FUSED, Piece, pieces
 from logos_cuda.lowering import Lowering, Memory
 from logos_cuda.spelling.table import SPELLINGS
 from logos_cuda.stages import Element, ForwardError, ForwardGraph, Stage, StageRefusal
-from logos_cuda.storage import EXPERTS, Multiply, Storage, half_tables, keeps_q8, name_of
+from logos_cuda.storage import EXPERTS, Multiply, Storage, half_tables, is_transposed, keeps_q8, name_of
 
 
 def forward_graph(
@@ -107,7 +107,7 @@ def _memory(graph: Graph, storage: Storage, beside: ForwardGraph | None) -> Memo
             continue
         quant = leaf.name in storage.q8 and keeps_q8(graph, leaf) is None
         element = Element.QUANT if quant else Element.HALF if leaf.name in halves else None
-        memory.hold(leaf.value, _is_transposed(graph, leaf), element)
+        memory.hold(leaf.value, is_transposed(graph, leaf), element)
     return memory
 
 
@@ -116,13 +116,6 @@ def _unread(graph: Graph, storage: Storage, value: Value) -> Iterator[str]:
     for leaf in graph.leaves if value.name in storage.q8 else ():
         if leaf.value == value and (why := keeps_q8(graph, leaf)) is not None:
             yield f"{leaf.name} in Q8_0: {why}"
-
-
-def _is_transposed(graph: Graph, leaf: Leaf) -> bool:
-    """Whether a leaf is read only as a matmul's B: then rows of its transpose are what each result reads."""
-    readers = graph.readers(leaf.name)
-    only = all(node.op.name == "matmul" and hole == "B" for node, hole in readers)
-    return leaf.value.real and not leaf.state and bool(readers) and only
 
 
 def _operand(operand: object) -> Value:

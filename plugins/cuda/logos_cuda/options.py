@@ -10,18 +10,26 @@ from typing import Literal
 class Options:
     """How to emit, build and run.
 
-    kind     `forward` is the composed program; `op` a program of one operation, which prints its result's checksum;
-             `generate` a decode step that goes on from a prompt by itself
-    arch     the architectures to build for, beside PTX for newer ones; `native` asks the GPU of this machine
-    compile  `nvcc` builds the executable; `off` writes the source and the weights alone
-    ccbin    the host compiler that nvcc is to use; empty: nvcc's own choice
-    prefill  the steps of a prompt that kind `generate` makes at once; 1: one by one
-    device   where `run` and `verify` execute: `auto` is a GPU where there is one, else the host's stand-in for it
+    kind      `forward` is the composed program; `op` a program of one operation, which prints its result's checksum;
+              `generate` a decode step that goes on from a prompt by itself
+    arch      the architectures to build for, beside PTX for newer ones; `native` asks the GPU of this machine
+    compile   `nvcc` builds the executable; `off` writes the source and the weights alone
+    ccbin     the host compiler that nvcc is to use; empty: nvcc's own choice
+    q8        weights kept in Q8_0: `auto` is what the checkpoint stores so, `none`, or names, with * for any letters
+    multiply  how they are multiplied: `exact` by float32 activations; `dp4a`, which `auto` is, by activations of 8 bits
+    experts   by dp4a, routed experts' activations keep 8 bits in a single pass, some 15 in two
+    kv        the tables that attention reads: `auto` is float32 where all products are exact, else float16
+    prefill   the steps of a prompt that kind `generate` makes at once; 1: one by one
+    device    where `run` and `verify` execute: `auto` is a GPU where there is one, else the host's stand-in for it
     """
 
     kind: Literal["forward", "op", "generate"] = "forward"
     arch: tuple[str, ...] = ("sm_80", "sm_90")
     compile: Literal["nvcc", "off"] = "nvcc"
     ccbin: str = ""
+    q8: tuple[str, ...] = ("auto",)
+    multiply: Literal["auto", "exact", "dp4a", "mma"] = "auto"
+    experts: Literal["single-pass", "two-pass"] = "single-pass"
+    kv: Literal["auto", "f32", "f16"] = "auto"
     device: Literal["auto", "gpu", "host"] = "auto"
     prefill: int = 64

@@ -83,6 +83,18 @@ def name_of(node: Node, hole: str) -> str:
     return operand.name
 
 
+def is_transposed(graph: Graph, leaf: Leaf) -> bool:
+    """Whether a leaf is read only as a matmul's B: then rows of its transpose are what each result reads."""
+    readers = graph.readers(leaf.name)
+    only = all(node.op.name == "matmul" and hole == "B" for node, hole in readers)
+    return leaf.value.real and not leaf.state and bool(readers) and only
+
+
+def multiplied_by(graph: Graph, name: str) -> set[str]:
+    """The ops that multiply by a weight."""
+    return {node.op.name for node, hole in graph.readers(name) if node.op.name in ("matmul", "moe")}
+
+
 def float_weights(graph: Graph, q8: Collection[str]) -> tuple[Leaf, ...]:
     """The leaves that could be kept in Q8_0 and are not."""
     return tuple(leaf for leaf in graph.leaves if leaf.name not in q8 and keeps_q8(graph, leaf) is None)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from logos import API, Artifact, Inputs, Job, Refusal, Role, Spot, Steps, WeightEntry, WeightFile, suggestion
+from logos_cuda.choice import choice_notes, choice_refusals, dtype_of, storage_of
 from logos_cuda.emit import emit_forward
 from logos_cuda.fusing import FUSES
 from logos_cuda.generate import MOST_STEPS, decode_refusals, generation, generation_text
-from logos_cuda.lower import forward_graph_holding
+from logos_cuda.lower import stored_graph
 from logos_cuda.options import Options
 from logos_cuda.spelling.table import SPELLS
-from logos_cuda.stages import ForwardError
-from logos_cuda.storage import Storage
+from logos_cuda.stages import Element, ForwardError, ForwardGraph
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,15 +38,15 @@ class CudaTarget:
     api = API
     spells = SPELLS
     fuses = FUSES
-    stores = ("float32",)
+    stores = ("float32", "q8_0")
     options = Options
     reads_versions = True
     generates: Mapping[str, object] = MappingProxyType({"kind": "generate"})
 
     def refusals(self, job: Job) -> Iterable[Refusal]:
         """Operations that no kernel takes, by statement (`no-kernel`), names that are no architecture
-        (`unknown-arch`), and programs that are not of the kind: several operations for `kind=op`
-        (`not-one-operation`), no decode step for `kind=generate` (`not-a-decode-step`)."""
+        (`unknown-arch`), what `choice_refusals` refuses, and programs that are not of the kind: several operations for
+        `kind=op` (`not-one-operation`), no decode step for `kind=generate` (`not-a-decode-step`)."""
         yield from _arch_refusals(job)
         if job.options.kind == "generate":
             yield from decode_refusals(job.graph)
@@ -56,22 +57,23 @@ class CudaTarget:
             what = f"kind op takes a program of one operation; this one has {len(job.graph.nodes)}"
             where = Spot(job.graph.source.name)
             yield Refusal("not-one-operation", what, where, "leave the option out, for kind forward")
+        yield from choice_refusals(job)
         yield from _kernel_refusals(job)
 
     def emit(self, job: Job) -> Sequence[Artifact]:
         """forward.cu, op.cu or generate.cu, after the kind."""
         kind: str = job.options.kind
         if kind == "generate":
-            made = generation(job.graph, Storage(), job.options.prefill, job.hold)
+            made = generation(job.graph, storage_of(job), job.options.prefill, job.hold)
             return (Artifact("generate.cu", generation_text(made)),)
-        text = emit_forward(forward_graph_holding(job.graph, held=job.hold), checksum=kind == "op", file=f"{kind}.cu")
+        text = emit_forward(graph_of(job), checksum=kind == "op", file=f"{kind}.cu")
         return (Artifact(f"{kind}.cu", text),)
 
     def device_plan(self, job: Job) -> DevicePlan:
         """The stages of a step."""
         from logos_cuda.planning import device_plan
 
-        return device_plan(forward_graph_holding(job.graph, held=job.hold), job.binding)
+        return replace(device_plan(graph_of(job), job.binding), notes=tuple(choice_notes(job)))
 
     def steps(self, job: Job) -> Steps:
         """The weights as raw files, then nvcc over the source."""
@@ -84,8 +86,14 @@ class CudaTarget:
         return ()
 
     def dtypes(self, job: Job) -> tuple[str, ...]:
-        """float32, the type of the device's Real."""
-        return ("float32",)
+        """float32, the type of the device's Real; float16 and int8 where tables or products are of fewer bits."""
+        return (dtype_of(job.graph, storage_of(job)),)
+
+    def quantized(self, job: Job) -> tuple[WeightEntry, ...]:
+        """The weights in Q8_0."""
+        held = graph_of(job).held
+        leaves = [leaf for leaf in job.graph.leaves if held[leaf.value].element is Element.QUANT]
+        return tuple(WeightEntry(leaf.name, "Q8_0", held[leaf.value].transposed) for leaf in leaves)
 
     def run(self, job: Job, inputs: Inputs) -> Mapping[str, NDArray[np.generic]]:
         """Runs the source on a GPU where there is one, else on the host. Refused: what the program refuses, and
@@ -101,11 +109,19 @@ class CudaTarget:
         return generate_ids(job, inputs, stop)
 
 
+_DTYPES = {Element.REAL: "F32", Element.HALF: "F32", Element.INT: "I64", Element.QUANT: "Q8_0"}
+
+
+def graph_of(job: Job) -> ForwardGraph:
+    """A job's stages. Raises ForwardError."""
+    return stored_graph(job.graph, storage_of(job), job.hold)
+
+
 def extractions(job: Job) -> tuple[WeightFile, ...]:
     """The folder `weights`: what a checkpoint or a weight folder supplies. The program's fills are in the source."""
-    held = forward_graph_holding(job.graph, held=job.hold).held
+    held = graph_of(job).held
     entries = tuple(
-        WeightEntry(leaf.name, "F32" if leaf.value.real else "I64", held[leaf.value].transposed)
+        WeightEntry(leaf.name, _DTYPES[held[leaf.value].element], held[leaf.value].transposed)
         for leaf in job.graph.leaves
         if _supplied(job, leaf.name)
     )
@@ -131,7 +147,7 @@ def _arch_refusals(job: Job) -> Iterator[Refusal]:
 def _kernel_refusals(job: Job) -> Iterator[Refusal]:
     """What no kernel takes; the core says of ops that are not spelled at all who does spell them."""
     try:
-        forward_graph_holding(job.graph, held=job.hold)
+        graph_of(job)
     except ForwardError as error:
         for refusal in dict.fromkeys(error.refusals):
             node = job.graph.nodes[refusal.statement]

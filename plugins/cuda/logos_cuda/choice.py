@@ -1,0 +1,122 @@
+"""From a job's options to how its program is kept: weights in Q8_0, how they are multiplied, tables as float16."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+
+from logos import Bound, Graph, Job, Refusal, Spot, TensorView, suggestion
+from logos_cuda.storage import (
+    EXPERTS,
+    Multiply,
+    Storage,
+    float_weights,
+    half_tables,
+    is_transposed,
+    keeps_q8,
+    multiplied_by,
+    name_of,
+)
+
+AUTO, NONE = "auto", "none"
+_Q8_BYTES, _FLOAT_BYTES = 36 / 32, 4
+
+
+def storage_of(job: Job) -> Storage:
+    """What the options ask for. Names that cannot be kept in Q8_0 are among them: lowering refuses those."""
+    options = job.options
+    q8 = frozenset(_chosen(job))
+    multiply = Multiply.EXACT if options.multiply == "exact" else Multiply.DP4A
+    half = options.kv == "f16" or (options.kv == AUTO and bool(q8) and multiply is Multiply.DP4A)
+    return Storage(q8, multiply, options.experts == "single-pass", half)
+
+
+def _chosen(job: Job) -> Iterator[str]:
+    asked = tuple(job.options.q8)
+    if asked == (AUTO,):
+        stored = {bound.name for bound in job.binding.leaves if _stored_q8(job.graph, bound)}
+        yield from stored - _without_partner(job.graph, stored)
+        return
+    for leaf in job.graph.leaves:
+        named = leaf.name in asked
+        matched = any(fnmatchcase(leaf.name, pattern) for pattern in asked if "*" in pattern)
+        if named or (matched and keeps_q8(job.graph, leaf) is None):
+            yield leaf.name
+
+
+def _stored_q8(graph: Graph, bound: Bound) -> bool:
+    """Whether the checkpoint has a leaf in Q8_0, its rows as the kernels read them."""
+    if bound.tensor is None or bound.file is not None or not isinstance(bound.view, TensorView):
+        return False
+    if bound.tensor.storage != "Q8_0" or keeps_q8(graph, bound.leaf) is not None:
+        return False
+    return bound.view.transposed == is_transposed(graph, bound.leaf)
+
+
+def _without_partner(graph: Graph, stored: set[str]) -> set[str]:
+    """Gate and up rows of experts whose partner is stored otherwise: one kernel reads both."""
+    pairs = [{name_of(node, hole) for hole in EXPERTS[:2]} for node in graph.nodes if node.op.name == "moe"]
+    return {name for pair in pairs if not pair <= stored for name in pair & stored}
+
+
+def choice_refusals(job: Job) -> Iterator[Refusal]:
+    """Names of `q8` that the program has not (`unknown-variable`), a way to multiply that is not there yet
+    (`no-multiply`)."""
+    if job.options.multiply == "mma":
+        what = "no kernel multiplies by mma; there are exact and dp4a"
+        yield Refusal("no-multiply", what, Spot("multiply"), "name exact or dp4a, or leave the option out, for dp4a")
+    names = [leaf.name for leaf in job.graph.leaves]
+    for name in job.options.q8:
+        if name in (AUTO, NONE) and len(job.options.q8) == 1:
+            continue
+        if name not in names and not any(fnmatchcase(one, name) for one in names if "*" in name):
+            what = f"q8 names {name}; the program has no such leaf{suggestion(name, names)}"
+            next_ = "name weights of the program, with * for any letters, or auto or none"
+            yield Refusal("unknown-variable", what, Spot("q8"), next_)
+
+
+def dtype_of(graph: Graph, storage: Storage) -> str:
+    """The dtype that the artifact's values are held to."""
+    if storage.multiply is Multiply.DP4A:
+        ops = {op for name in storage.q8 for op in multiplied_by(graph, name)}
+        if "matmul" in ops or ("moe" in ops and storage.single_pass):
+            return "int8"
+    return "float16" if storage.half and half_tables(graph) else "float32"
+
+
+def choice_notes(job: Job) -> Iterator[str]:
+    """The choices in words, and what could be kept in Q8_0 beside."""
+    graph, storage = job.graph, storage_of(job)
+    kept = [leaf for leaf in graph.leaves if leaf.name in storage.q8]
+    if kept:
+        size = sum(leaf.value.size for leaf in kept)
+        passes = "" if storage.single_pass else ", experts in two passes"
+        how = f"multiplied {storage.multiply.value}{passes}"
+        yield f"{_weights(len(kept))} in Q8_0, {_megabytes(size * _Q8_BYTES)}, {how} (-D q8, -D multiply, -D experts)"
+        rounded = [bound for name in sorted(storage.q8) if not _stored_q8(graph, bound := job.binding[name])]
+        if rounded:
+            yield f"rounded to Q8_0, each value by up to 1/254 of its 32's largest: {_listed(rounded)}"
+    tables = half_tables(graph)
+    if tables:
+        yield f"the {len(tables)} tables of attention are {'float16' if storage.half else 'float32'} (-D kv)"
+    floats = [leaf.name for leaf in float_weights(graph, storage.q8)]
+    if floats:
+        size = sum(leaf.value.size for leaf in float_weights(graph, storage.q8))
+        asked = f"-D q8=NAME,… would make them {_megabytes(size * _Q8_BYTES)} and round those not stored so"
+        listed = _listed([job.binding[name] for name in floats])
+        yield f"{_weights(len(floats))} in float32, {_megabytes(size * _FLOAT_BYTES)}: {listed}; {asked}"
+
+
+def _weights(count: int) -> str:
+    return "1 weight" if count == 1 else f"{count} weights"
+
+
+def _megabytes(count: float) -> str:
+    return f"{count / 1e6:,.1f} MB"
+
+
+def _listed(bounds: Sequence[Bound], most: int = 4) -> str:
+    """The first names with how the checkpoint stores them, and how many more there are."""
+    words = [f"{one.name} ({one.tensor.storage})" if one.tensor is not None else one.name for one in bounds[:most]]
+    more = [f"{len(bounds) - most} more"] if len(bounds) > most else []
+    return ", ".join([*words, *more])
