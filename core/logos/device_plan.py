@@ -36,8 +36,8 @@ class DeviceStage:
 
 @dataclass(frozen=True, slots=True)
 class DevicePlan:
-    """The stages in the order in which they run; the device's memory by class, in bytes; `notes` on how weights are kept
-    and multiplied, what that costs and what else could be chosen, a line each."""
+    """The stages in the order in which they run; the device's memory by class, in bytes; `notes` on how weights are
+    kept and multiplied, what that costs and what else could be chosen, a line each."""
 
     stages: tuple[DeviceStage, ...]
     memory: tuple[tuple[str, int], ...]

@@ -6,9 +6,12 @@ import os
 import re
 from pathlib import Path
 
+import pytest
+
 from logos import OPS, read_source
 from logos.check import read_program
 from logos.grammar import make_grammar
+from logos_cuda import moe_dp4a_kernels
 from logos_cuda.emit import emit_forward
 from logos_cuda.lower import forward_graph
 
@@ -31,6 +34,15 @@ def test_emitted_text_is_the_golden_one() -> None:
     graph = read_program(read_source(GOLDEN / "small.lg"), make_grammar(OPS))
     text = own(emit_forward(forward_graph(graph)))
     path = GOLDEN / "forward.cu.part"
+    if os.environ.get("LOGOS_GOLDEN") == "write":
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text("utf-8")
+
+
+@pytest.mark.parametrize("single_pass", [True, False])
+def test_the_kernels_of_routed_experts_are_the_golden_ones(single_pass: bool) -> None:
+    path = GOLDEN / f"moe_{'single_pass' if single_pass else 'two_pass'}.cuh"
+    text = moe_dp4a_kernels(single_pass)
     if os.environ.get("LOGOS_GOLDEN") == "write":
         path.write_text(text, encoding="utf-8")
     assert text == path.read_text("utf-8")

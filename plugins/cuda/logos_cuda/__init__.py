@@ -13,6 +13,11 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from logos_cuda.block import MoeSpec as MoeSpec
+    from logos_cuda.block import MoeWeights as MoeWeights
+    from logos_cuda.block import Q8Reference as Q8Reference
+    from logos_cuda.block import emit_moe_forward as emit_moe_forward
+    from logos_cuda.block import moe_dp4a_kernels as moe_dp4a_kernels
     from logos_cuda.emit import emit_forward as emit_forward
     from logos_cuda.generate import emit_generate as emit_generate
     from logos_cuda.lower import collect_inits as collect_inits
@@ -26,6 +31,7 @@ if TYPE_CHECKING:
     from logos_cuda.stages import Record as Record
     from logos_cuda.stages import Stage as Stage
     from logos_cuda.stages import StageRefusal as StageRefusal
+    from logos_cuda.storage import Multiply as Multiply
 
 _HOMES = {
     "Buffer": "stages",
@@ -33,11 +39,17 @@ _HOMES = {
     "ForwardGraph": "stages",
     "Kernel": "stages",
     "Launch": "stages",
+    "MoeSpec": "block",
+    "MoeWeights": "block",
+    "Multiply": "storage",
+    "Q8Reference": "block",
     "Record": "stages",
     "Stage": "stages",
     "StageRefusal": "stages",
     "collect_inits": "lower",
     "emit_forward": "emit",
+    "emit_moe_forward": "block",
+    "moe_dp4a_kernels": "block",
     "emit_generate": "generate",
     "forward_graph": "lower",
     "forward_graph_holding": "lower",

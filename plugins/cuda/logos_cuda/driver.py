@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from logos import Leaf, Node, Refusal, Source, Span, Value, row_outside
@@ -21,8 +21,8 @@ _NUMBER = 4611686018427387903
 class Driver:
     """The driver of one stage graph."""
 
-    def __init__(self, graph: ForwardGraph, checksum: bool) -> None:
-        self.graph, self.program, self.checksum = graph, graph.graph, checksum
+    def __init__(self, graph: ForwardGraph, checksum: bool, files: Mapping[str, str] | None = None) -> None:
+        self.graph, self.program, self.checksum, self.files = graph, graph.graph, checksum, files or {}
         self.file = file_name(graph.graph.source)
 
     @cached_property
@@ -104,7 +104,8 @@ class Driver:
             flags = ", ".join(map(_bool, (value.real, buffer.transposed, leaf.state)))
             start = "FILLS" if leaf.fills or leaf.state else "ROW" if self._is_row(leaf) else "RAMP"
             shape = f"{value.rows}, {value.columns}"
-            yield f"{{{string(leaf.name)}, {buffer.name}, {shape}, {flags}, {start}, {first}, {len(leaf.fills)}}}"
+            stem = f", {string(self.files[leaf.name])}" if leaf.name in self.files else ""
+            yield f"{{{string(leaf.name)}, {buffer.name}, {shape}, {flags}, {start}, {first}, {len(leaf.fills)}{stem}}}"
             first += len(leaf.fills)
 
     def _is_row(self, leaf: Leaf) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib.resources import files
 from string import Template
@@ -25,12 +25,12 @@ def emit_forward(graph: ForwardGraph, *, checksum: bool = False, file: str = "fo
 
     `checksum` prints the output's sum in place of its elements; `file` is what messages call the text.
     """
-    return program_text(Driver(graph, checksum), graph.kernels, "plain.cuh", file)
+    return program_text(Driver(graph, checksum), graph.kernels, ("plain.cuh",), file)
 
 
-def program_text(driver: Driver, kernels: Iterable[Kernel], kind: str, file: str) -> str:
-    """A driver's program with these kernels; `kind` is the template of what only its kind of program has."""
-    return "\n".join((_head(driver), *_kernel_text(kernels), _driver_text(driver, kind, file)))
+def program_text(driver: Driver, kernels: Iterable[Kernel], kind: Sequence[str], file: str) -> str:
+    """A driver's program with these kernels; `kind` are the templates of what only its kind of program has."""
+    return "\n".join((_head(driver), *kernel_text(kernels), _driver_text(driver, kind, file)))
 
 
 def _head(driver: Driver) -> str:
@@ -41,7 +41,7 @@ def _head(driver: Driver) -> str:
     return f"// {comment(driver.file)} as a CUDA program, emitted by LOGOS: {made} ({shape}).\n{LICENCE}\n"
 
 
-def _kernel_text(kernels: Iterable[Kernel]) -> Iterator[str]:
+def kernel_text(kernels: Iterable[Kernel]) -> Iterator[str]:
     """The headers that the kernels need, then the kernels themselves."""
     kernels = tuple(kernels)
     yield from (_ONCE.sub("", _INCLUDE.sub(_kept, kernel_header(name))) for name in _headers(kernels))
@@ -82,6 +82,6 @@ def _template(name: str) -> str:
     return (files("logos_cuda") / "templates" / name).read_text("utf-8")
 
 
-def _driver_text(driver: Driver, kind: str, file: str) -> str:
+def _driver_text(driver: Driver, kind: Sequence[str], file: str) -> str:
     begin = Template(_template("begin.cu.in")).substitute(tables=driver.tables(), stages=driver.stages(), file=file)
-    return "\n".join((begin, *map(_template, (*_DRIVER, kind, _MAIN))))
+    return "\n".join((begin, *map(_template, (*_DRIVER, *kind, _MAIN))))

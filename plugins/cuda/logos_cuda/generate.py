@@ -90,7 +90,7 @@ def emit_generate(
 
 def generation_text(made: Generation, file: str = "generate.cu") -> str:
     """The source of a generation; `file` is what messages call it."""
-    return program_text(_Driver(made), made.kernels, "generate.cuh", file)
+    return program_text(_Driver(made), made.kernels, ("graph.cuh", "generate.cuh"), file)
 
 
 def decode_refusals(graph: Graph) -> Iterator[Refusal]:

@@ -11,7 +11,7 @@ class Options:
     """How to emit, build and run.
 
     kind      `forward` is the composed program; `op` a program of one operation, which prints its result's checksum;
-              `generate` a decode step that goes on from a prompt by itself
+              `generate` a decode step that goes on from a prompt by itself; `moe` a block of routed experts
     arch      the architectures to build for, beside PTX for newer ones; `native` asks the GPU of this machine
     compile   `nvcc` builds the executable; `off` writes the source and the weights alone
     ccbin     the host compiler that nvcc is to use; empty: nvcc's own choice
@@ -23,7 +23,7 @@ class Options:
     device    where `run` and `verify` execute: `auto` is a GPU where there is one, else the host's stand-in for it
     """
 
-    kind: Literal["forward", "op", "generate"] = "forward"
+    kind: Literal["forward", "op", "generate", "moe"] = "forward"
     arch: tuple[str, ...] = ("sm_80", "sm_90")
     compile: Literal["nvcc", "off"] = "nvcc"
     ccbin: str = ""

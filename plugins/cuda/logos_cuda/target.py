@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from logos import API, Artifact, Inputs, Job, Refusal, Role, Spot, Steps, WeightEntry, WeightFile, suggestion
+from logos_cuda.block import block_refusals, block_text
 from logos_cuda.choice import choice_notes, choice_refusals, dtype_of, storage_of
 from logos_cuda.emit import emit_forward
 from logos_cuda.fusing import FUSES
@@ -46,8 +47,11 @@ class CudaTarget:
     def refusals(self, job: Job) -> Iterable[Refusal]:
         """Operations that no kernel takes, by statement (`no-kernel`), names that are no architecture
         (`unknown-arch`), what `choice_refusals` refuses, and programs that are not of the kind: several operations for
-        `kind=op` (`not-one-operation`), no decode step for `kind=generate` (`not-a-decode-step`)."""
+        `kind=op` (`not-one-operation`), no decode step for `kind=generate` (`not-a-decode-step`), no block for
+        `kind=moe` (`not-a-moe-block`)."""
         yield from _arch_refusals(job)
+        if job.options.kind == "moe":
+            yield from block_refusals(job.graph)
         if job.options.kind == "generate":
             yield from decode_refusals(job.graph)
         if not 1 <= job.options.prefill <= MOST_STEPS:
@@ -61,11 +65,13 @@ class CudaTarget:
         yield from _kernel_refusals(job)
 
     def emit(self, job: Job) -> Sequence[Artifact]:
-        """forward.cu, op.cu or generate.cu, after the kind."""
+        """forward.cu, op.cu, generate.cu or moe.cu, after the kind."""
         kind: str = job.options.kind
         if kind == "generate":
             made = generation(job.graph, storage_of(job), job.options.prefill, job.hold)
             return (Artifact("generate.cu", generation_text(made)),)
+        if kind == "moe":
+            return (Artifact("moe.cu", block_text(graph_of(job))),)
         text = emit_forward(graph_of(job), checksum=kind == "op", file=f"{kind}.cu")
         return (Artifact(f"{kind}.cu", text),)
 

@@ -128,7 +128,7 @@ bool load_given(const Leaf &leaf) {
         if (options.names[i] == leaf.name) return load_file(leaf, options.files[i], false), true;
     if (leaf.state) return false;
     for (const std::string &folder : options.weights) {
-        const std::string stem = folder + "/" + leaf.name, stored = stem + (leaf.real ? ".f32" : ".i64");
+        const std::string stem = folder + "/" + (leaf.stem ? leaf.stem : leaf.name), stored = stem + (leaf.real ? ".f32" : ".i64");
         if (load_quants(leaf, stem)) return true;
         if (size_of_file(stored) >= 0) return load_file(leaf, stored, true), true;
         if (leaf.real && size_of_file(stem + ".f64") >= 0) return load_file(leaf, stem + ".f64", false), true;

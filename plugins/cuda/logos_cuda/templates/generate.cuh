@@ -73,25 +73,6 @@ void make_launches() {
            turn, made, fault);
 }
 
-// A step that cannot be captured is launched as it is: what failed leaves nothing behind.
-void capture_step() {
-    cudaGraph_t graph = nullptr;
-    cudaError_t error = cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
-    if (error == cudaSuccess) {
-        capturing = true;
-        make_launches();
-        capturing = false;
-        error = cudaStreamEndCapture(stream, &graph);
-        if (error == cudaSuccess) error = failed_capture;
-    }
-    if (error == cudaSuccess) error = cudaGraphInstantiate(&captured, graph, 0);
-    if (graph != nullptr) cudaGraphDestroy(graph);
-    if (error == cudaSuccess) return;
-    captured = nullptr;
-    cudaGetLastError();
-    fprintf(stderr, "no graph of the step (%s): its kernels are launched one by one\n", cudaGetErrorString(error));
-}
-
 void issue_step(Size step) {
     if (captured != nullptr) CHECK(cudaGraphLaunch(captured, stream));
     else make_launches();
@@ -133,12 +114,6 @@ const Row *last_row() {
     for (int i = 0; i < ROWS; i++)
         if (rows[i].buffer == POSITION && (found == nullptr || rows[i].rows < found->rows)) found = &rows[i];
     return found;
-}
-
-double now() {
-    timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return double(time.tv_sec) + 1e-9 * double(time.tv_nsec);
 }
 
 // The ids of one prompt, printed as they come.
@@ -241,6 +216,8 @@ void answer_prompt(const std::vector<Int> &ids) {
     if (full) refuse(row->words, total);
 }
 
+bool launch_together() { return false; }
+
 bool run_more() {
     if (generation.prompts.empty()) return false;
     size_t longest = 0;
@@ -249,7 +226,7 @@ bool run_more() {
     CHECK(cudaMalloc(reinterpret_cast<void **>(&prompt_ids), longest * sizeof(Int)));
     CHECK(cudaMallocHost(reinterpret_cast<void **>(&made), MADE * sizeof(Made)));
     for (int i = 0; i < MADE; i++) CHECK(cudaEventCreateWithFlags(&step_done[i], cudaEventDisableTiming));
-    if (!generation.by_launches) capture_step();
+    if (!generation.by_launches) captured = captured_graph(make_launches, "step");
     for (size_t i = 0; i < generation.prompts.size(); i++) {
         if (i > 0) start_states();
         answer_prompt(generation.prompts[i]);

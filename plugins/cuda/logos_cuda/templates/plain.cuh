@@ -6,4 +6,6 @@ bool take_flag(const std::string &) { return false; }
 
 bool take_more(const std::string &, const std::string &) { return false; }
 
+bool launch_together() { return false; }
+
 bool run_more() { return false; }

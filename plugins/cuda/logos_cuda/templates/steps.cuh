@@ -25,10 +25,14 @@ void feed(Int token, Int step) {
     }
 }
 
+// Launches all stages of a step at once, where the kind of program does.
+bool launch_together();
+
 void make_step(std::vector<Tap> &taps) {
     check_rows();
+    const bool launched = launch_together();
     for (int stage = -1; stage < STAGES; stage++) {
-        if (stage >= 0) stages[stage]();
+        if (stage >= 0 && !launched) stages[stage]();
         for (Tap &tap : taps)
             if (tap.at()->stage == stage) tap.take();
     }

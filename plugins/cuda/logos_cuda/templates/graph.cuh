@@ -1,0 +1,28 @@
+// Launches captured once as one CUDA graph, and the time.
+
+// The graph of what `make` launches, and null, with a line on why, where it cannot be captured: what failed leaves
+// nothing behind, and the kernels are launched one by one.
+cudaGraphExec_t captured_graph(void (*make)(), const char *of) {
+    cudaGraphExec_t made = nullptr;
+    cudaGraph_t graph = nullptr;
+    cudaError_t error = cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
+    if (error == cudaSuccess) {
+        capturing = true;
+        make();
+        capturing = false;
+        error = cudaStreamEndCapture(stream, &graph);
+        if (error == cudaSuccess) error = failed_capture;
+    }
+    if (error == cudaSuccess) error = cudaGraphInstantiate(&made, graph, 0);
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    if (error == cudaSuccess) return made;
+    cudaGetLastError();
+    fprintf(stderr, "no graph of the %s (%s): its kernels are launched one by one\n", of, cudaGetErrorString(error));
+    return nullptr;
+}
+
+double now() {
+    timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return double(time.tv_sec) + 1e-9 * double(time.tv_nsec);
+}
