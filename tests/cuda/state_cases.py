@@ -45,6 +45,17 @@ def causal_conv(random: Generator, i: int) -> Case:
     return case(values, f"Let y be causal conv of x with weight w state s over {taps} taps.", blocks=few(i))
 
 
+def weighed_by_its_ring(random: Generator, i: int) -> Case:
+    taps, c = (1, 2, 3, 4, 5, 7)[i % 6], MANY if i == 0 else EDGES[i]
+    values = {"x": reals(random, 1, c), "s": reals(random, taps, c)}
+    return case(values, f"Let y be causal conv of x with weight s state s over {taps} taps.", blocks=few(i))
+
+
+def delta_of_its_memory(random: Generator, i: int) -> Case:
+    said = "gated delta of s over s and s with gate s beta s decay s state s norm s with 1 heads 1 groups"
+    return case({"s": reals(random, 1, 1)}, f"Let y be {said}.")
+
+
 def decay(random: Generator, i: int) -> Case:
     r, c = (MANY, 2) if i == 0 else (int(random.choice(EDGES[:12])), EDGES[i])
     size = np.float32((1, 8, 60)[i % 3])
@@ -101,6 +112,8 @@ SPECS = (
     *(Spec(f"full_attention_{span}", (f"full_attention_{span}", "attention_join"), full_attention(span))
       for span in (64, 128, 256, 512)),
     Spec("causal_conv", ("causal_conv",), causal_conv),
+    Spec("weighed_by_its_ring", ("copy", "causal_conv"), weighed_by_its_ring),
+    Spec("delta_of_its_memory", ("copy", "delta_rows", "delta_norm"), delta_of_its_memory),
     Spec("decay", ("decay",), decay),
     Spec("gated_delta", ("delta_rows", "delta_norm"), gated_delta),
     Spec("moe_of_a_row", ("choose_experts", "experts_hidden", "experts_down"), moe(True)),

@@ -100,6 +100,17 @@ def test_a_state_is_one_buffer_and_a_name_produced_again_another() -> None:
     assert len(set(held(graph, "y"))) == 2
 
 
+def test_an_op_that_reads_the_state_that_it_writes_sees_it_as_it_was() -> None:
+    graph = lowered(
+        "Let S be a 3 by 4 tensor of Real.\nLet x be a 1 by 4 tensor of Real.\n"
+        "Let y be causal conv of x with weight S state S over 3 taps.\n"
+    )
+    copied, convolved = graph.stages[0].launches
+    state, (scratch,) = held(graph, "S")[0], graph.scratch
+    assert (copied.kernel.name, copied.arguments) == ("copy_kernel", (state, scratch, 12))
+    assert convolved.arguments[1:3] == (scratch, state)
+
+
 def test_a_weight_read_only_by_products_is_kept_transposed() -> None:
     graph = alone(
         "Let x be a 1 by 4 tensor of Real.\nLet W be a 4 by 8 tensor of Real.\nLet V be a 4 by 8 tensor of Real.\n"

@@ -99,13 +99,17 @@ class Lowering:
         return self._memory.held[self.value(hole)]
 
     def real(self, hole: str) -> Buffer:
-        """An operand as Real: one of Int by way of scratch."""
+        """An operand as Real: by way of scratch one of Int, and a state that the node writes while it reads it here."""
         buffer = self.buffer(hole)
-        if buffer.element is not Element.INT:
+        written = hole not in self.node.writes and buffer in map(self.state, self.node.writes)
+        if buffer.element is not Element.INT and not written:
             return buffer
         made = self.scratch(buffer.elements)
-        parameters: list[Parameter] = [("const Int *x", buffer), ("Real *y", made), ("Size n", buffer.elements)]
-        self.launch("convert", "elementwise.cuh", "convert", parameters, blocks_for(buffer.elements))
+        name, kind = ("convert", "Int") if buffer.element is Element.INT else ("copy", "Real")
+        parameters: list[Parameter] = [(f"const {kind} *x", buffer), ("Real *y", made), ("Size n", buffer.elements)]
+        self.launch(name, "elementwise.cuh", "convert", parameters, blocks_for(buffer.elements))
+        if written:  # The copy is of the state as it was, whichever launches the node has already.
+            self.launches.insert(0, self.launches.pop())
         return made
 
     def state(self, hole: str) -> Buffer:

@@ -90,6 +90,7 @@ __device__ inline void pairwise_int(const Int *a, const Int *b, Int *y, Fault *f
     if (overflow) report(fault, stage, FAULT_OVERFLOW, 0);
 }
 
-__device__ inline void convert(const Int *x, Real *y, Size n) {
+template <typename T>
+__device__ inline void convert(const T *x, Real *y, Size n) {
     for (Size i = first_index(); i < n; i += grid_threads()) y[i] = static_cast<Real>(x[i]);
 }
