@@ -37,16 +37,22 @@ METADATA = "logos.recording"
 _HELD_TO = ("float64", "float32", "bfloat16", "integer")
 """The dtypes whose bounds a recording tells."""
 
+MOST_STEPS = 100_000
+"""Steps that a recording may have: each is a file while it is made."""
+
 _DTYPES = {"f": "F64", "i": "I64"}
 
 
 def check_recording(graph: Graph, recording: Recording) -> None:
-    """Refuses more steps than a table has rows for `pos` (`recording-too-long`)."""
+    """Refuses more steps than a table has rows for `pos`, or than MOST_STEPS (`recording-too-long`)."""
     table = _table_of(graph, "pos") if "pos" in token_inputs(graph) else None
     if table is not None and recording.steps > table.rows:
         what = f"{recording.path} records {recording.steps} steps, and pos is a row of {table.name}"
         next_ = f"{table.name} has {table.rows} rows: ask for at most {table.rows} steps"
         raise refuse("recording-too-long", what, Spot(graph.source.name), next_)
+    if recording.steps > MOST_STEPS:
+        what = f"{recording.path} records {recording.steps} steps, beyond {MOST_STEPS}"
+        raise refuse("recording-too-long", what, Spot(graph.source.name), f"ask for at most {MOST_STEPS} steps")
 
 
 def _table_of(graph: Graph, name: str) -> Value | None:

@@ -144,6 +144,16 @@ def test_the_array_of_a_weight_tells_a_wrong_weight_from_a_wrong_stage(bisect: B
     assert bisect().out.splitlines()[-1] == "  the fault lies in the weight Wq0: the stage at p.lg:7 made what it gives"
 
 
+def test_a_weight_without_an_array_may_be_at_fault_and_is_named(bisect: Bisect) -> None:
+    change("h@1", off)
+    stage = "the fault lies in the stage at p.lg:7: what it read does not give what it made"
+    assert bisect().out.splitlines()[-1] == (
+        f"  {stage}, unless the fault is in Wq0, not compared: add it by --get '*,Wq0'"
+    )
+    logos("run", "p.lg", *TOKENS, "--fill", "noise", "--get", "Wq0", "--npy", "made")
+    assert bisect().out.splitlines()[-1] == f"  {stage}"
+
+
 @pytest.mark.parametrize(
     ("by", "said"),
     [

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from logos import Binding, Machine, Recording, Refused, Request, Source, bind_request, load_graph, make_manager
-from logos.recording import check_recording, fed_ids, write_recording
+from logos.recording import MOST_STEPS, check_recording, fed_ids, write_recording
 from logos.weights.fill import fill
 from logos.weights.safetensors import DTYPES, read_header
 
@@ -144,6 +144,17 @@ def test_more_steps_than_rows_are_refused() -> None:
     assert str(refused.value) == (
         "p.lg: r.safetensors records 5 steps, and pos is a row of T [recording-too-long]\n"
         "  next: T has 4 rows: ask for at most 4 steps"
+    )
+
+
+def test_more_steps_than_a_recording_holds_are_refused() -> None:
+    graph = bound(NOISE).graph
+    check_recording(graph, Recording("r.safetensors", MOST_STEPS, ("y",)))
+    with pytest.raises(Refused) as refused:
+        check_recording(graph, Recording("r.safetensors", 10**20, ("y",)))
+    assert str(refused.value) == (
+        "p.lg: r.safetensors records 100000000000000000000 steps, beyond 100000 [recording-too-long]\n"
+        "  next: ask for at most 100000 steps"
     )
 
 

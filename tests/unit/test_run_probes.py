@@ -229,14 +229,29 @@ def test_it_goes_on_where_it_was_stopped(tmp_path: Path, stop: int) -> None:
     assert len(made.calls("right")) == 2
 
 
-def test_results_that_cannot_be_read_are_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "results",
+    ["{", "[]", '{"results": []}', '{"results": {"spellings/right-float32": {}}}'],
+)
+def test_results_that_cannot_be_read_are_said(results: str, tmp_path: Path) -> None:
     made = kit(tmp_path, right=RIGHT)
-    (tmp_path / "results.json").write_text("{", encoding="utf-8")
+    (tmp_path / "results.json").write_text(results, encoding="utf-8")
     ran = made.run()
     assert ran.returncode == 1
     assert ran.stderr.startswith("results.json cannot be read (")
     assert ran.stderr.endswith("); give --fresh to begin anew\n")
+    assert ran.stderr.count("\n") == 1
     assert made.run("--fresh").returncode == 0
+
+
+@pytest.mark.parametrize("lost", ["probes.json", "spellings/last-float32/values.json"])
+def test_a_folder_that_is_not_whole_probes_nothing(lost: str, tmp_path: Path) -> None:
+    made = kit(tmp_path, right=RIGHT, last=RIGHT)
+    (tmp_path / lost).unlink()
+    ran = made.run()
+    assert (ran.returncode, ran.stdout, made.calls("right")) == (1, "", [])
+    assert ran.stderr.startswith("the folder is not whole (FileNotFoundError(")
+    assert ran.stderr.endswith("); copy it anew\n")
 
 
 def test_a_python_without_the_vendor_s_package_probes_nothing(tmp_path: Path) -> None:

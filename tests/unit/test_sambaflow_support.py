@@ -94,6 +94,24 @@ AGAIN = "\n  next: write it with run_probes.py of this LOGOS's `logos probe`"
             "support.toml:6:1: operator.add.float32.compiled: true or false is due [bad-support]\n"
             "    compiled = 1\n    ^^^^^^^^" + AGAIN,
         ),
+        *(
+            (
+                HEAD + finding("operator", "add", f'finding = "wrong"\n{key} = {number}\n'),
+                f"support.toml:6:1: operator.add.float32.{key}: a number from 0 on is due [bad-support]\n"
+                f"    {key} = {number}\n    {'^' * len(key)}" + AGAIN,
+            )
+            for key, number in (("bound", "inf"), ("bound", "nan"), ("difference", "nan"), ("difference", "-1"))
+        ),
+        (
+            HEAD + finding("operator", "add", 'finding = "wrong"\n"a\\nb" = 1\n'),
+            'support.toml:6:1: operator.add.float32."a\\U0000000Ab": unknown key a?b [bad-support]\n'
+            '    "a\\nb" = 1\n    ^^^^^^' + AGAIN,
+        ),
+        (
+            HEAD.replace("1", '"1\\n2"'),
+            "support.toml:2:1: version: it is of version 1?2; this LOGOS reads version 1 [bad-support]\n"
+            '    version = "1\\n2"\n    ^^^^^^^' + AGAIN,
+        ),
         (
             HEAD + "operator = 3\n",
             "support.toml:3:1: operator: a table is due [bad-support]\n    operator = 3\n    ^^^^^^^^" + AGAIN,
@@ -259,3 +277,22 @@ sigmoid_by_exp uses exp, which was not verified in float32; sigmoid_by_silu uses
     Let z be sigmoid of y.
     ^^^^^^^^^^^^^^^^^^^^^
   next: build for a dtype that was verified, write the program without this op, or probe a newer SambaFlow"""
+
+
+def test_a_number_beyond_float64_is_refused() -> None:
+    text = HEAD + finding("operator", "add", f'finding = "wrong"\ndifference = 1{400 * "0"}\n')
+    assert refused(text).startswith(
+        "support.toml:6:1: operator.add.float32.difference: a number from 0 on is due [bad-support]\n"
+    )
+
+
+def test_what_a_log_said_stays_one_line_of_a_refusal_and_of_the_manifest(tmp_path: Path) -> None:
+    said = 'finding = "failed"\nmessage = "no\\n\\u001b[31mp.lg:1:1: kernel' + 400 * "!" + '"\n'
+    lost = "".join(finding("operator", name, said) for name in ("silu", "softmax", "sigmoid"))
+    shown = "no??[31mp.lg:1:1: kernel" + 276 * "!"
+    with pytest.raises(Refused) as error:
+        emitted(tmp_path, lost)
+    assert f'silu uses silu, which failed ("{shown}") in float32; ' in error.value.refusals[0].what
+    made = emitted(tmp_path, finding("operator", "silu", said), operators="plain")
+    operators = [one for op in json.loads(made["manifest.json"])["ops"] for one in op["operators"]]
+    assert {"name": "silu", "support": "failed", "said": shown} in operators

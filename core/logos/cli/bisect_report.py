@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from logos.measure import Gap, Measure
     from logos.weights.binding import Binding
 
+_HELD = ("weight", "table", "constant")
 _SHOWN = 8
 """Values that a list names; of more it says how many."""
 
@@ -36,6 +37,7 @@ class _Report:
     def __init__(self, finding: Finding, binding: Binding, run: bool) -> None:
         self.graph, self.finding = binding.graph, finding
         self.names = {value: name for name, value in binding.graph.taps.items()}
+        self.run = run
         self.side = "the artifact" if run else "the array"
         self.missing = "the target reads no earlier versions of a name" if run else "there is no array of them"
         self.roles = {bound.name: bound.role.value for bound in binding.leaves}
@@ -88,7 +90,7 @@ class _Report:
         assert stage is not None
         where, names = self._where(stage), self.names
         if finding.fault == "stage":
-            return f"the fault lies in the stage at {where}: what it read does not give what it made"
+            return f"the fault lies in the stage at {where}: what it read does not give what it made{self._unsure()}"
         if finding.fault == "leaf":
             wrong = ", ".join(f"{self.roles[one.value.name]} {names[one.value]}" for one in stage.wrong_leaves)
             return f"the fault lies in the {wrong}: the stage at {where} made what it gives"
@@ -105,6 +107,18 @@ class _Report:
             (step, index), measure = most
             adds = f"; most adds {self._measured(measure)}, step {step}, {self._where(index)}"
         return f"no stage errs alone: each made what it read gives, and the differences add up{adds}"
+
+    def _unsure(self) -> str:
+        """The weights and tables that the stage read and that were not compared: the fault may be theirs."""
+        stage = self.finding.culprit
+        assert stage is not None
+        compared = {measure.value for measure in stage.leaves}
+        held = (value for value in dict.fromkeys(stage.node.inputs) if value not in compared)
+        names = [self.names[value] for value in held if self.roles.get(value.name) in _HELD]
+        if not names:
+            return ""
+        how = "" if self.run else f": add it by --get '*,{','.join(names[:_SHOWN])}'"
+        return f", unless the fault is in {self._listed(names)}, not compared{how}"
 
     def _where(self, stage: Stage | int) -> str:
         node = self.graph.nodes[stage if isinstance(stage, int) else stage.node.index]

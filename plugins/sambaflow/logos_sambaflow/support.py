@@ -26,6 +26,8 @@ _FINDING: Mapping[str, type | tuple[type, ...]] = {
     "bound": (int, float), "seconds": (int, float), "log": str, "message": str,
 }  # fmt: skip
 _KINDS = {str: "a string", int: "an integer", list: "an array", dict: "a table", bool: "true or false"}
+_LONGEST = 300
+"""Characters of a log's line or a message: the runner writes no more."""
 _AGAIN = "write it with run_probes.py of this LOGOS's `logos probe`"
 
 
@@ -94,7 +96,8 @@ def read_support(source: Source) -> Support:
     if toml.values.get("schema") != SCHEMA:
         raise _bad(toml, f"it is no support.toml: its schema is not {SCHEMA!r}", ("schema",))
     if toml.values.get("version") != VERSION or toml.values["version"] is True:
-        what = f"it is of version {toml.values.get('version', 'none')}; this LOGOS reads version {VERSION}"
+        version = _line(str(toml.values.get("version", "none")))
+        what = f"it is of version {version}; this LOGOS reads version {VERSION}"
         raise _bad(toml, what, ("version",))
     _check_keys(toml, toml.values, _TOP, ())
     spellings, operators = (dict(_findings(toml, kind)) for kind in ("spelling", "operator"))
@@ -108,15 +111,33 @@ def _findings(toml: Toml, kind: str) -> Iterator[tuple[tuple[str, str], Finding]
         for dtype, found in dtypes.items():
             path = (kind, name, dtype)
             if dtype not in DTYPES:
-                raise _bad(toml, f"{dtype} is no dtype that is probed{suggestion(dtype, DTYPES)}", path)
+                raise _bad(toml, f"{_line(dtype)} is no dtype that is probed{suggestion(dtype, DTYPES)}", path)
             if not isinstance(found, dict):
                 raise _bad(toml, "a table is due", path)
             _check_keys(toml, found, _FINDING, path)
             if found.get("finding") not in FINDINGS:
                 raise _bad(toml, f"finding is one of {', '.join(FINDINGS)}", (*path, "finding"))
-            numbers = (found.get("difference"), found.get("bound"))
-            texts = (found.get(key, "") for key in ("log", "message", "digest"))
-            yield (name, dtype), Finding(found["finding"], *numbers, *texts)
+            difference, bound = (_number(toml, found, key, path) for key in ("difference", "bound"))
+            texts = (_line(found.get(key, "")) for key in ("log", "message", "digest"))
+            yield (name, dtype), Finding(found["finding"], difference, bound, *texts)
+
+
+def _number(toml: Toml, found: Mapping[str, Any], key: str, path: tuple[str, ...]) -> float | None:
+    """A difference or a bound, None where it is not there. Only a difference may be infinite."""
+    if key not in found:
+        return None
+    try:
+        number = float(found[key])
+    except OverflowError:
+        number = float("nan")
+    if not (number >= 0 and (number < float("inf") or key == "difference")):
+        raise _bad(toml, "a number from 0 on is due", (*path, key))
+    return number
+
+
+def _line(text: str) -> str:
+    """One line of it: a file from elsewhere is not to write lines of its own into a refusal."""
+    return "".join(c if c.isprintable() else "?" for c in text[:_LONGEST])
 
 
 def _check_keys(
@@ -124,7 +145,7 @@ def _check_keys(
 ) -> None:
     for key, value in table.items():
         if key not in known:
-            raise _bad(toml, f"unknown key {key}{suggestion(key, known)}", (*path, key))
+            raise _bad(toml, f"unknown key {_line(key)}{suggestion(key, known)}", (*path, key))
         due = known[key]
         if not isinstance(value, due) or (isinstance(value, bool) and due is not bool):
             kind = "a number" if isinstance(due, tuple) else _KINDS[due]

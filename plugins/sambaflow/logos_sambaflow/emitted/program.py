@@ -142,8 +142,7 @@ def run(program: Program, arguments: argparse.Namespace) -> None:
         if arrays is not None:
             arrays.discard()
     if arguments.out:
-        with open(arguments.out, "wb") as file:
-            file.write(raw_bytes(values[program.output]))
+        write_whole(arguments.out, raw_bytes(values[program.output]))
     for name in wanted:
         print(json.dumps(summary(name, values[name])))
 
@@ -344,6 +343,21 @@ class Arrays:
             path = os.path.join(self.directory, name + ".npy.part")
             if os.path.exists(path):
                 os.remove(path)
+
+
+def write_whole(path: str, data: bytes) -> None:
+    """The file has its name once all of it is there. What is no file, as /dev/stdout, is written to as it is."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as file:
+            file.write(data)
+        return
+    try:
+        with open(path + ".part", "wb") as file:
+            file.write(data)
+        os.replace(path + ".part", path)
+    finally:
+        if os.path.exists(path + ".part"):
+            os.remove(path + ".part")
 
 
 def raw_bytes(values: Tensor) -> bytes:

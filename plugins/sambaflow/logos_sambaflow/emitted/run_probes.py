@@ -46,7 +46,7 @@ def main(argv):
     # A job that its queue ends is to end what it started, as one that a person ends.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        index = read_json(os.path.join(HERE, "probes.json"))
+        index = listed()
         machine = found_versions(options.timeout)
         state = opened(machine, more, options.fresh)
         run_all(index, state, chosen(index["probes"], options.only), options)
@@ -107,6 +107,17 @@ def found_versions(timeout):
     return json.loads(out.decode("utf-8").strip().split("\n")[-1])
 
 
+def listed():
+    """probes.json; every file of every probe is to be there before the first is run."""
+    try:
+        index = read_json(os.path.join(HERE, "probes.json"))
+        for probe in index["probes"]:
+            digest(probe)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ProbeError("the folder is not whole (%r); copy it anew" % error) from None
+    return index
+
+
 def opened(machine, arguments, fresh):
     """The results so far: of this machine and these arguments, or none."""
     path = os.path.join(HERE, RESULTS)
@@ -115,7 +126,9 @@ def opened(machine, arguments, fresh):
         return state
     try:
         known = read_json(path)
-    except ValueError as error:
+        for result in known["results"].values():
+            result["digest"], result["finding"]
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ProbeError("%s cannot be read (%s); give --fresh to begin anew" % (RESULTS, error)) from None
     for key in ("machine", "arguments"):
         if known.get(key) != state[key]:

@@ -15,6 +15,7 @@ from torch import Tensor
 from logos_sambaflow.emitted.loader import (
     HELD,
     NUMPY_DTYPES,
+    TORCH_DTYPES,
     ArtifactError,
     load_parameters,
     safetensors_file,
@@ -25,6 +26,7 @@ from logos_sambaflow.emitted.program import Program, Reader, fed_by_tokens, firs
 from logos_sambaflow.emitted.variant import numpy_values
 
 SELFTEST = "selftest.safetensors"
+RECORDING_VERSION = 1
 BEYOND_BOUND = 4
 # Stages that the table shows beside the outputs and states: those beyond their bounds, the first ones.
 SHOWN_STAGES = 5
@@ -40,11 +42,14 @@ class Recorded:
         self.entries, metadata = safetensors_file(self.path)
         try:
             said = json.loads(metadata["logos.recording"])
-            self.steps, self.compared, self.bounds = said["steps"], said["compared"], said["bounds"]
+            version, self.steps, self.compared = said["version"], int(said["steps"]), said["compared"]
+            self.bounds = {dtype: float(said["bounds"][dtype]) for dtype in TORCH_DTYPES}
             self.choices = said["choices"]
             self.places = {name: (op, line) for name, op, line in said["order"]}
         except (KeyError, ValueError, TypeError) as error:
             raise ArtifactError(f"{self.path}: not a recording of LOGOS ({error!r})") from None
+        if version != RECORDING_VERSION:
+            raise ArtifactError(f"{self.path} is of version {version!r}; this module reads version {RECORDING_VERSION}")
         states = program.of_role("state")
         due = [*("expected." + name for name in program.outputs), *("rows." + name for name in states)]
         if not set(due) <= set(self.entries):
@@ -53,7 +58,22 @@ class Recorded:
         values = (key.partition(".") for key, stored in self.entries.items() if stored.dtype == "I64")
         self.exact = {name for kind, _, name in values if kind in ("expected", "written", "stage")}
         self.states = {name: numpy_values(value) for name, value in zip(states, self.first_states(torch.float64))}
-        self.largest = {name: self._largest(name) for name in self.compared}
+        try:
+            self._check()
+            self.largest = {name: self._largest(name) for name in self.compared}
+        except (KeyError, ValueError, TypeError, IndexError) as error:
+            raise ArtifactError(f"{self.path}: not a sound recording ({error!r})") from None
+
+    def _check(self) -> None:
+        """That what the steps are held to is there for each of them, and has a place in the program."""
+        values = {name: self.entries["expected." + name].shape for name in self.named("expected")}
+        if self.steps < 1 or any(shape[:1] != (self.steps,) for shape in values.values()):
+            raise ValueError(f"{self.steps} steps")
+        for name in [*self.compared, *self.choices, *self.choices.values()]:
+            if name not in values and name not in self.states:
+                raise KeyError(name)
+        for name in {*values, *self.states, *self.named("stage")}:
+            self.order.index(name)
 
     def array(self, key: str) -> Any:
         stored = self.entries[key]
