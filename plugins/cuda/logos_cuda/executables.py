@@ -26,11 +26,14 @@ def cache_folder() -> Path:
 
 
 def host_executable(source: Path) -> Path:
-    """The source, built with the host stand-in. Refused: `no-host-compiler`, `host-compiler-failed`."""
+    """The source, built with the host stand-in; where LOGOS_HOST_SANITIZE is 1, with sanitizers. Refused:
+    `no-host-compiler`, `host-compiler-failed`."""
     compiler = find_host_compiler()
     headers = sorted(HOST.glob("*.h"))
+    sanitize = os.environ.get("LOGOS_HOST_SANITIZE") == "1"
     decided = [source.read_bytes(), *(header.read_bytes() for header in headers), _version(compiler)]
-    return _cached("host", decided, lambda output: compile_host(source, output))
+    kind = "sanitized" if sanitize else "host"
+    return _cached(kind, decided, lambda output: compile_host(source, output, sanitize))
 
 
 def gpu_executable(source: Path, arch: str, options: Options) -> Path:
