@@ -141,6 +141,20 @@ def test_the_folder_beside_the_program_is_where_weights_are(decode: Path, tmp_pa
     assert run(program, "--tokens", "1", "--get", "logits")[0] == "logits = [[1.5, 1.5, 1.5, 1.5, 1.5]]\n"
 
 
+def test_numbers_are_the_shortest_text_that_reads_back(decode: Path, tmp_path: Path) -> None:
+    texts = ["10", "100", "1e+05", "123456", "16777216", "1e+10", "0.1", "3e-07", "0.33333334", "-20", "0", "-0",
+             "1e-45", "3.4028235e+38", "Infinity", "-1234.5"]  # fmt: skip
+    file = raw(tmp_path / "given", K=np.array(list(map(float, texts)), np.float32)) / "K.f32"
+    said = run(decode, "--set", f"K={file}", "--get", "K@0")[0]
+    assert re.findall(r"[^][, =\n]+", said)[1:] == texts
+
+
+def test_output_that_cannot_be_written_is_refused(decode: Path) -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        ran = subprocess.run([decode], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (1, "cannot write the output: No space left on device\n")
+
+
 def test_the_list_names_what_there_is(decode: Path) -> None:
     assert run(decode, "--list")[0] == (
         "tok\t1\t1\tInt\ti64\npos\t1\t1\tInt\ti64\nemb\t5\t4\tReal\tf32\nW\t4\t5\tReal\tf32 transposed\n"

@@ -26,12 +26,20 @@ def find_host_compiler(compiler: str | None = None) -> tuple[str, ...]:
     """
     wanted = compiler or os.environ.get("CXX")
     for command in [wanted] if wanted else _COMPILERS:
-        words = shlex.split(command)
+        words = _words(command)
         if words and shutil.which(words[0]):
             return tuple(words)
     what = f"there is no C++ compiler {wanted!r}" if wanted else "there is no C++ compiler: neither g++ nor clang++"
     follow = "install g++ (Debian and Ubuntu: apt-get install g++), or name a C++17 compiler in CXX"
     raise refuse("no-host-compiler", what, None, follow)
+
+
+def _words(command: str) -> list[str]:
+    """A command's words; of one with an open quote none."""
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return []
 
 
 def host_command(

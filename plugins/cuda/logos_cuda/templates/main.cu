@@ -109,7 +109,8 @@ int run_program(int count, char **words) {
     load_leaves();
     if (!run_more()) run();
     CHECK(cudaDeviceSynchronize());
-    return fflush(stdout) == 0 && !ferror(stdout) ? DONE : REFUSED;
+    if (fflush(stdout) != 0 || ferror(stdout)) end(REFUSED, std::string("cannot write the output: ") + strerror(errno));
+    return DONE;
 }
 
 }  // namespace driver

@@ -35,11 +35,14 @@ std::string number(const Value &value, const std::vector<char> &data, Size i) {
     const Real x = real_at(data, i);
     if (x != x) return "NaN";
     if (x - x != 0) return x < 0 ? "-Infinity" : "Infinity";
+    std::string shortest;
     for (int digits = 1; digits <= 9; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, double(x));
-        if (strtof(text, nullptr) == x) break;
+        if (strtof(text, nullptr) != x) continue;
+        if (shortest.empty() || strlen(text) < shortest.size()) shortest = text;
+        if (!strchr(text, 'e')) break;  // More digits may need no exponent: 10, not 1e+01.
     }
-    return text;
+    return shortest;
 }
 
 void print_lines(const Value &value, const std::vector<char> &data) {
