@@ -84,7 +84,8 @@ def write_recording(
     """Writes a recording below `folder` and returns its path; `progress` hears of (steps done, steps in all).
 
     The steps that a killed or interrupted run finished are taken over where their sources are the same still. Refused:
-    what the reference machine refuses; a disk that does not take the file (`unwritable-file`).
+    what the reference machine refuses; a NaN that it makes (`recording-nan`); a disk that does not take the file
+    (`unwritable-file`).
     """
     path = folder / recording.path
     weights = recipe_digest(binding, all_weights(binding, "raw"), None)
@@ -159,6 +160,7 @@ class _Run:
         """One step's arrays: the outputs; of a state the rows that changed; of the first step every value."""
         before = dict(machine.states)
         now = machine.step({name: array[step] for name, array in self.fed.items()})
+        self._check_numbers(now, step)
         taps = self.graph.taps
         part = {f"expected.{name}": now[taps[name]] for name in self.outputs}
         for name, old in before.items():
@@ -168,6 +170,14 @@ class _Run:
         if step == 0:
             part |= {f"stage.{name}": now[taps[name]] for name in self.stages}
         return part
+
+    def _check_numbers(self, now: Mapping[Value, Array], step: int) -> None:
+        for node in self.graph.nodes:
+            for value in node.results:
+                if value.real and np.isnan(now[value]).any():
+                    what = f"{value.name} holds a NaN at step {step} of the reference machine: no run agrees with it"
+                    next_ = "look at the weights and at what the sentence reads: `logos run --get` shows them"
+                    raise refuse("recording-nan", what, node.span, next_)
 
     def _finished(self, step: int) -> Mapping[str, Array] | None:
         """A step as an earlier run left it."""

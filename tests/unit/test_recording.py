@@ -158,6 +158,20 @@ def test_more_steps_than_a_recording_holds_are_refused() -> None:
     )
 
 
+def test_a_nan_is_refused_where_it_is_made(tmp_path: Path) -> None:
+    weights = tmp_path / "weights"
+    weights.mkdir()
+    np.save(weights / "c.npy", np.array([[1, np.nan, 2]]))
+    with pytest.raises(Refused) as refused:
+        recorded(bound(NOISE, weights), tmp_path / "out", 2, "y")
+    assert str(refused.value) == (
+        "p.lg:8:1: y holds a NaN at step 0 of the reference machine: no run agrees with it [recording-nan]\n"
+        "    Let y be y plus c.\n    ^^^^^^^^^^^^^^^^^\n"
+        "  next: look at the weights and at what the sentence reads: `logos run --get` shows them"
+    )
+    assert not list((tmp_path / "out").rglob("*.safetensors"))
+
+
 def test_a_recording_makes_a_step_at_least() -> None:
     with pytest.raises(ValueError, match="at least one step, not 0"):
         Recording("r.safetensors", 0, ())

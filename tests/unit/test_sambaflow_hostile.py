@@ -88,6 +88,15 @@ def test_a_damaged_recording_is_one_message(case: str, kit: Path, capsys: pytest
     assert captured.err.count("\n") == 1
 
 
+def test_an_argmax_of_a_leaf_is_recorded_and_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made = emitted("Let x be a 1 by 4 tensor of Real.\nLet n be argmax of x.\n", tmp_path, selftest=2)
+    (recording,) = SambaflowTarget().steps(made.job).recordings
+    write_recording(made.job.binding, recording, made.folder)
+    module = load(made.folder / "model.py")
+    assert module.main(module.PROGRAM, ["--selftest"], module.selftest) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()[:-1]] == ["variable", "n"]
+
+
 def test_an_output_file_has_its_name_when_it_is_whole(
     kit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
