@@ -48,27 +48,32 @@ def simple_statements(tree: ast.AST) -> Iterator[ast.stmt]:
             yield node
 
 
+@pytest.mark.parametrize("prefill", [False, True])
 @pytest.mark.parametrize("state", DEVICES)
-def test_it_parses_as_the_vendors_python_and_says_what_it_is(state: str) -> None:
-    text = compile_text(state)
+def test_it_parses_as_the_vendors_python_and_says_what_it_is(state: str, prefill: bool) -> None:
+    text = compile_text(state, prefill)
+    assert ("refill" in text) == prefill
+    assert "# with" not in text
     ast.parse(text, feature_version=(3, 7))
     assert text.startswith(VENDOR_HEADER + "\n")
     assert "carried" not in text.replace("carried by the host", "")
     assert "\n\n\n\n" not in text
 
 
+@pytest.mark.parametrize("prefill", [False, True])
 @pytest.mark.parametrize(("state", "least"), [("host", 9), ("region", 13)])
-def test_every_statement_that_touches_the_sdk_is_marked(state: str, least: int) -> None:
-    lines = compile_text(state).split("\n")
+def test_every_statement_that_touches_the_sdk_is_marked(state: str, least: int, prefill: bool) -> None:
+    lines = compile_text(state, prefill).split("\n")
     touching = [node for node in simple_statements(ast.parse("\n".join(lines))) if touches_sdk(node)]
     assert len(touching) >= least
     for node in touching:
         assert TEMPLATE_MARK in lines[node.lineno - 1] or TEMPLATE_MARK in lines[node.lineno - 2], ast.unparse(node)
 
 
+@pytest.mark.parametrize("prefill", [False, True])
 @pytest.mark.parametrize("state", DEVICES)
-def test_no_header_of_a_compound_statement_touches_the_sdk(state: str) -> None:
-    for node in ast.walk(ast.parse(compile_text(state))):
+def test_no_header_of_a_compound_statement_touches_the_sdk(state: str, prefill: bool) -> None:
+    for node in ast.walk(ast.parse(compile_text(state, prefill))):
         heads = [getattr(node, name, None) for name in ("test", "iter")] if isinstance(node, ast.stmt) else []
         assert not any(head is not None and touches_sdk(head) for head in heads)
 
@@ -256,3 +261,90 @@ def test_another_command_is_refused(script: Callable[..., Script], capsys: pytes
     code, _ = script()("measure-performance")
     assert code == 2
     assert "the commands of this script are compile, run, test, not measure-performance" in capsys.readouterr().err
+
+
+MANY = ("--module", "prefill", "--pef", "out/many/many.pef")
+
+
+@pytest.fixture
+def chunked(script: Callable[..., Script], capsys: pytest.CaptureFixture[str]) -> Callable[..., Script]:
+    """The script of an artifact of two steps at once, both of its modules compiled."""
+
+    def make(**options: object) -> Script:
+        run = script(prefill=2, **options)
+        assert run(*COMPILE)[0] == 0
+        code, calls = run("compile", "--inference", "--module", "prefill", "--pef-name", "many")
+        assert code == 0
+        assert json.loads(capsys.readouterr().out.splitlines()[-1])["pef"] == "out/many/many.pef"
+        wrapped = [words for name, *words in calls if name == "from_torch_tensor"]
+        assert wrapped == [["tok", "int32", [2, 1]], ["pos", "int32", [2, 1]], ["K0", "float32", [4, 2]]]
+        return run
+
+    return make
+
+
+@pytest.mark.parametrize("state", DEVICES)
+def test_chunks_leave_the_states_from_which_single_steps_go_on(
+    state: str, chunked: Callable[..., Script], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = chunked(state=state)
+    tokens = ("--tokens", "2,4,1")
+    assert run(*RUN, *tokens)[0] == 0
+    due = vendor_double.last_results()
+    capsys.readouterr()
+    code, calls = run("run", "--inference", *MANY, *tokens, "--states", "kept")
+    assert code == 0
+    assert json.loads(capsys.readouterr().out) == {"output": "next", "shape": [2, 1], "steps": 2}
+    assert [name for name, *_ in calls].count("session.run") == 1
+    assert np.load("kept/K0.npy").tolist() == [[4, 5], [8, 9], [0, 0], [0, 0]]
+    code, calls = run(*RUN, *tokens, "--states", "kept")
+    assert code == 0
+    assert [name for name, *_ in calls].count("session.run") == 1
+    for one, other in zip(vendor_double.last_results(), due, strict=True):
+        assert one.tolist() == other.tolist()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", *MANY, "--tokens", "1"), "LogosPrefill takes chunks of 2 tokens; 1 are given"),
+        (("run", *MANY, "--tokens", "1,5"), "a row of tok lies outside the rows 0 to 4 of emb"),
+        ((*RUN, "--tokens", "1", "--states", "none"), "none/position.json is not there; run --module prefill"),
+        (
+            (*RUN, "--tokens", "1,2", "--states", "kept"),
+            "kept holds the states behind 2 tokens; give these and more, not 2",
+        ),
+    ],
+)
+def test_what_chunks_and_those_behind_them_refuse(
+    arguments: tuple[str, ...], message: str, chunked: Callable[..., Script]
+) -> None:
+    run = chunked()
+    assert run("run", *MANY, "--tokens", "1,2", "--states", "kept")[0] == 0
+    with pytest.raises(Exception, match=message):
+        run(*arguments)
+
+
+@pytest.mark.parametrize("state", DEVICES)
+def test_the_command_test_holds_chunks_to_the_recording(
+    state: str, chunked: Callable[..., Script], capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = chunked(state=state, selftest=3)
+    recorded(run, state=state)
+    # The weights that the recording holds are compiled in.
+    run("compile", "--inference", "--module", "prefill", "--pef-name", "many")
+    capsys.readouterr()
+    assert run("test", *MANY)[0] == 0
+    *table, last = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in table[1:]] == [["next", "2"], ["scores", "2"], ["K0", "2"]]
+    assert json.loads(last)["selftest"] == "ok"
+    assert run("test", *MANY, wrong={"aten.matmul.default": 0.05})[0] == 4
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["first"]["variable"] == "K0"
+
+
+def test_a_recording_of_fewer_steps_than_a_chunk_is_refused(script: Callable[..., Script]) -> None:
+    run = script(prefill=4, selftest=3)
+    recorded(run)
+    run("compile", "--inference", "--module", "prefill", "--pef-name", "many")
+    with pytest.raises(Exception, match="has 3 steps, fewer than LogosPrefill makes at once; build with -D selftest=4"):
+        run("test", *MANY)

@@ -84,3 +84,23 @@ def test_the_manifest_and_the_page_agree_on_what_is_unknown() -> None:
     operators = [one for op in json.loads(made["manifest.json"])["ops"] for one in op["operators"]]
     unknown = dict.fromkeys(one["name"] for one in operators if one["support"] == "unknown")
     assert ", ".join(f"`{name}`" for name in unknown) in made["README.md"]
+
+
+def test_prompts_in_chunks_have_their_own_commands() -> None:
+    page = texts(TOKENS, prefill=4)["README.md"]
+    preset = "--graphamp-preset mp0"
+    assert commands(page)[3:] == [
+        "python model.py --prefill --tokens IDS",
+        f"python compile.py compile --inference --module prefill --pef-name prefill {preset}",
+        "python compile.py run --inference --module prefill --pef out/prefill/prefill.pef"
+        f" {preset} --states states --tokens IDS",
+        f"python compile.py run --inference --pef out/step/step.pef {preset} --states states --tokens IDS",
+    ]
+    assert "\n4. Prompts in chunks of 4 tokens" in page
+    assert "\n5. The probes" in page
+    page = texts(TOKENS, prefill=1, selftest=2)["README.md"]
+    assert "\n5. Prompts in chunks of one token" in page
+    assert "\n6. The probes" in page
+    assert "python model.py --selftest --prefill" in commands(page)
+    assert commands(page)[-1].startswith("python compile.py test --inference --module prefill")
+    assert "prefill" not in texts(TOKENS, selftest=2)["README.md"]

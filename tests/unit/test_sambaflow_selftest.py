@@ -222,9 +222,7 @@ def test_it_takes_no_other_values(given: list[str], kit: Kit, capsys: pytest.Cap
     assert capsys.readouterr().err == said
 
 
-def test_another_programs_recording_is_refused(
-    kit: Kit, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_another_programs_recording_is_refused(kit: Kit, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = kit(STATES)
     os.replace(other / "selftest.safetensors", tmp_path / "other")
     folder = kit()
@@ -249,3 +247,45 @@ def test_fewer_steps_than_none_are_refused() -> None:
         "-D selftest: selftest is -1; it is a number of steps [selftest-steps]\n"
         "  next: give the steps to record, or 0 for none"
     )
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+@pytest.mark.parametrize("steps", [1, 2, 5])
+def test_chunks_pass_it_too(steps: int, dtype: str, kit: Kit) -> None:
+    code, table, record = selftest(kit(steps=5, prefill=steps), "--prefill", "--dtype", dtype)
+    assert (code, record["selftest"], record["steps"]) == (0, "ok", 5)
+    assert [line.split()[:2] for line in table[1:]] == [["next", "5"], ["logits", "5"], ["K0", "5"]]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "first"),
+    [
+        (
+            "kept = torch.neg(hot.sum(dim=1, keepdim=True)) + 1",
+            "kept = torch.neg(hot.sum(dim=1, keepdim=True)) * 0",
+            None,
+        ),
+        ("made = torch.matmul(hot, R)", "made = torch.matmul(hot, R) * 1.01", (0, "mix")),
+        ("past = torch.neg(", "past = one + torch.neg(", (0, "mix")),
+        ("argmax(X, dim=1, keepdim=True).int()", "argmax(-X, dim=1, keepdim=True).int()", (0, "next")),
+    ],
+)
+def test_a_fault_in_a_helper_of_many_steps_is_named(
+    old: str, new: str, first: tuple[int, str] | None, kit: Kit
+) -> None:
+    folder = kit(steps=4, prefill=2)
+    assert selftest(folder)[0] == 0
+    text = (folder / "model.py").read_text("utf-8")
+    assert old in text
+    (folder / "model.py").write_text(text.replace(old, new), "utf-8")
+    code, _, record = selftest(folder, "--prefill")
+    assert code == 4
+    if first is not None:
+        assert (record["first"]["step"], record["first"]["variable"]) == first
+
+
+def test_chunks_longer_than_the_recording_are_refused(kit: Kit, capsys: pytest.CaptureFixture[str]) -> None:
+    module = load(kit(steps=2, prefill=3) / "model.py")
+    assert module.main(module.PROGRAM, ["--selftest", "--prefill"], module.selftest) == 1
+    what = "the recording has 2 steps, fewer than LogosPrefill makes at once; build with -D selftest=3 or more\n"
+    assert capsys.readouterr().err == what

@@ -48,7 +48,7 @@ def model_text(layout: Layout, written: Sequence[Statement], many: Many | None =
     used = closure((statement.helper.name for statement in (*written, *(many.written if many else ()))), pool)
     made = Template(text("module.py.in")).substitute(
         prefill=_prefill_class(many, list(_constant_lines(layout, written))) if many else "",
-        prefilled=f",\n    {_prefill(many.layout)}" if many else "",
+        prefilled=f",\n{_prefill(many.layout)}" if many else "",
         header="\n".join((VENDOR_HEADER, _counts(layout), LICENCE, "")),
         loader=body("loader.py"),
         variant=kept(body("variant.py"), many is not None),
@@ -74,13 +74,14 @@ def model_text(layout: Layout, written: Sequence[Statement], many: Many | None =
     return made
 
 
-_MARK = "  # with prefill"
+_WITH, _WITHOUT = "  # with prefill", "  # without prefill"
 
 
 def kept(source: str, prefill: bool) -> str:
-    """A text without the lines that `with prefill` stands at the end of, or with them, and without those words."""
-    lines = source.split("\n")
-    return "\n".join(line.removesuffix(_MARK) for line in lines if prefill or not line.endswith(_MARK))
+    """A text's lines, but for those whose end says that they are there `without prefill` alone, or `with prefill`
+    alone. The marks are taken off."""
+    mark, other = (_WITH, _WITHOUT) if prefill else (_WITHOUT, _WITH)
+    return "\n".join(line.removesuffix(mark) for line in source.split("\n") if not line.endswith(other))
 
 
 def _prefill_class(many: Many, known: Sequence[str]) -> str:
@@ -99,12 +100,15 @@ def _prefill_class(many: Many, known: Sequence[str]) -> str:
 
 def _prefill(layout: PrefillLayout) -> str:
     """The entry of PROGRAM that says what LogosPrefill is."""
-    parts = {
-        "fed": _tuple(map(quoted, layout.fed)),
-        "checked": _lines("(", map(_check_line, layout.checked), ")"),
-        "last": _tuple(map(quoted, layout.last)),
-    }
-    return f"Prefill(LogosPrefill, {layout.options.prefill}, {', '.join(parts.values())})"
+    entry = [
+        "Prefill(",
+        "    LogosPrefill,",
+        f"    {layout.options.prefill},",
+        f"    {_tuple(map(quoted, layout.fed))},",
+    ]
+    entry += ["    (", *(f"        {_check_line(check)}," for check in layout.checked), "    ),"]
+    entry += [*folded("(", [*map(quoted, layout.last)], ",)," if len(layout.last) == 1 else "),", indent=4), "),"]
+    return "\n".join(f"    {line}" for line in entry)
 
 
 def _forward(layout: Layout, written: Sequence[Statement]) -> dict[str, str]:
@@ -123,16 +127,21 @@ def _forward(layout: Layout, written: Sequence[Statement]) -> dict[str, str]:
 DEVICES = {"host": "carried.py", "region": "region.py"}
 """By the option `state`, the file below `emitted/` whose Device makes the SDK's calls."""
 
+_MAIN = 'if __name__ == "__main__":'
+_OWN_IMPORT = re.compile("from (?:carried|compile_prefill) import .*\n")
 _SDK_IMPORT = re.compile(f"{TEMPLATE_MARK}\n((?:import|from) sambaflow.*)\n+")
 
 
-def compile_text(state: str) -> str:
-    """compile.py: the same for every program, since it asks model.py; `state` is the option."""
-    script = text("compile_script.py").split("\n", 1)[1]
+def compile_text(state: str, prefill: bool = False) -> str:
+    """compile.py: the same for every program, since it asks model.py; `state` is the option, `prefill` whether there is
+    a LogosPrefill."""
+    script = kept(text("compile_script.py").split("\n", 1)[1], prefill)
     imports = dict.fromkeys((*_SDK_IMPORT.findall(text(DEVICES[state])), *_SDK_IMPORT.findall(script)))
     marked = "\n\n".join(f"{TEMPLATE_MARK}\n{line}" for line in imports)
     own, commands, rest = _SDK_IMPORT.sub("", script).partition("COMMANDS = ")
-    own = own.replace("from carried import Device\n", "").rstrip("\n")
+    own = _OWN_IMPORT.sub("", own).rstrip("\n")
+    if prefill:
+        rest = rest.replace(_MAIN, f"{body('compile_prefill.py')}\n\n{_MAIN}")
     line, rest = rest.split("\n", 1)
     made = f"{own}\n\n{marked}\n\n{commands}{line}\n{_spaced(body(DEVICES[state]))}{rest}"
     return "\n".join((VENDOR_HEADER, LICENCE, made))

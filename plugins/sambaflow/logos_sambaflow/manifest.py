@@ -9,10 +9,11 @@ from typing import Any
 
 from logos import Bound, Role, Table, TensorView, Value
 from logos_sambaflow.alternatives import in_dtypes
-from logos_sambaflow.emit import PROVENANCE
+from logos_sambaflow.emit import PROVENANCE, Many
 from logos_sambaflow.forward import Statement
 from logos_sambaflow.layout import Layout
-from logos_sambaflow.spelling import support
+from logos_sambaflow.prefill import PrefillLayout
+from logos_sambaflow.spelling import base_op, support
 
 SCHEMA = "logos.sambaflow.manifest"
 VERSION = 1
@@ -22,10 +23,13 @@ VERSION = 1
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def manifest_text(layout: Layout, written: Iterable[Statement], stored: Collection[str]) -> str:
-    """manifest.json of the program's statements; `stored` are the variables that weights.safetensors holds."""
+def manifest_text(
+    layout: Layout, written: Iterable[Statement], stored: Collection[str], many: Many | None = None
+) -> str:
+    """manifest.json of the program's statements, and of LogosPrefill's where there is one; `stored` are the variables
+    that weights.safetensors holds."""
     graph = layout.graph
-    record = {
+    record: dict[str, Any] = {
         "schema": SCHEMA,
         "version": VERSION,
         "provenance": PROVENANCE,
@@ -38,6 +42,9 @@ def manifest_text(layout: Layout, written: Iterable[Statement], stored: Collecti
         "tensors": [*_leaves(layout, stored), *_computed(layout)],
         "ops": [_op(layout, statement) for statement in written],
     }
+    if many:
+        record["prefill"] = _prefill(many.layout)
+        record["prefill_ops"] = [_op(many.layout, statement) for statement in many.written]
     return _json(record)
 
 
@@ -101,13 +108,21 @@ def _tensor(layout: Layout, value: Value, role: str) -> dict[str, Any]:
     }
 
 
+def _prefill(layout: PrefillLayout) -> dict[str, Any]:
+    """LogosPrefill: its steps, and the inputs and outputs that have a row for each."""
+    newest, stepwise = layout.single.graph.newest(), layout.unrolled.stepwise
+    rows = [newest[name] for name in (*layout.fed, *layout.outputs) if newest[name] in stepwise]
+    shapes = [{"var": value.name, "shape": list(layout.unrolled.rows(value).shape)} for value in rows]
+    return {"module": "LogosPrefill", "steps": layout.options.prefill, "rows": shapes}
+
+
 def _op(layout: Layout, statement: Statement) -> dict[str, Any]:
     node = statement.node
     record = {
         "index": node.index,
         "line": node.line,
         "out": node.results[0].name,
-        "op": node.op.name,
+        "op": base_op(node.op.name),
         "inputs": [value.name for value in node.inputs],
         "writes": [value.name for value in node.writes.values()],
         "torch": statement.torch,

@@ -14,6 +14,7 @@ from logos_sambaflow.parts import text
 from logos_sambaflow.spelling import support
 
 _FLAG = re.compile(r"\[(\w+)\] ?")
+_FLAGS = re.compile(f"(?:{_FLAG.pattern})*")
 
 
 def readme_text(layout: Layout, written: Iterable[Statement], weights: bool) -> str:
@@ -21,6 +22,7 @@ def readme_text(layout: Layout, written: Iterable[Statement], weights: bool) -> 
     options = layout.options
     recorded = options.selftest > 0
     flags = {"weights": weights, "bare": not weights, "selftest": recorded, "untested": not recorded}
+    flags |= {"prefill": options.prefill > 0}
     flags |= {"host": options.state == "host", "region": options.state == "region"}
     operators = dict.fromkeys(name for statement in written for name in statement.operators)
     known = layout.found
@@ -31,24 +33,29 @@ def readme_text(layout: Layout, written: Iterable[Statement], weights: bool) -> 
         mark=TEMPLATE_MARK.lstrip("# "),
         dtype=options.dtype,
         steps="one step" if options.selftest == 1 else f"{options.selftest} steps",
-        last=5 if recorded else 4,
+        last=4 + recorded + (options.prefill > 0),
+        chunked=4 + recorded,
+        chunk="one token" if options.prefill == 1 else f"{options.prefill} tokens",
         unknown=", ".join(f"`{name}`" for name in unknown) or "none",
         inputs=_inputs(layout),
+        prompt=_inputs(layout, "IDS"),
     )
 
 
 def _kept(template: str, flags: dict[str, bool]) -> str:
-    """The lines whose flag is set, `[flag] ` taken off, and those without one."""
-    lines = ((line, _FLAG.match(line)) for line in template.splitlines(keepends=True))
-    return "".join(line[found.end() :] if found else line for line, found in lines if not found or flags[found[1]])
+    """The lines whose flags are all set, each `[flag] ` taken off, and those without one."""
+    lines = ((line, _FLAGS.match(line)) for line in template.splitlines(keepends=True))
+    return "".join(
+        line[found.end() :] for line, found in lines if found and all(flags[flag] for flag in _FLAG.findall(found[0]))
+    )
 
 
-def _inputs(layout: Layout) -> str:
+def _inputs(layout: Layout, tokens: str = "1,2,3") -> str:
     """The arguments that give every input a value."""
     names = [leaf.name for leaf in layout.leaves(Role.INPUT)]
     if "tok" not in names:
         return "".join(f" --set {name}=1" for name in names)
-    return " --tokens 1,2,3" + "".join(f" --set {name}=1" for name in names if name not in ("tok", "pos"))
+    return f" --tokens {tokens}" + "".join(f" --set {name}=1" for name in names if name not in ("tok", "pos"))
 
 
 def _literal(name: str) -> str:

@@ -27,9 +27,9 @@ from logos_sambaflow.forward import statements
 from logos_sambaflow.layout import PARAMETERS, Layout
 from logos_sambaflow.manifest import manifest_text
 from logos_sambaflow.options import Options
-from logos_sambaflow.prefill import prefill_refusals
+from logos_sambaflow.prefill import PrefillLayout, prefill_refusals
 from logos_sambaflow.readme import readme_text
-from logos_sambaflow.spelling import SPELLS
+from logos_sambaflow.spelling import SPELLS, base_op
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,8 +61,11 @@ class SambaflowTarget:
             what = f"selftest is {job.options.selftest}; it is a number of steps"
             yield Refusal("selftest-steps", what, Spot("-D selftest"), "give the steps to record, or 0 for none")
         yield from _row_refusals(job)
-        yield from _support_refusals(job)
-        yield from prefill_refusals(job, Layout(job))
+        layout = Layout(job)
+        found = (*_support_refusals(layout), *prefill_refusals(job, layout))
+        yield from found
+        if job.options.prefill > 0 and not found:
+            yield from _support_refusals(PrefillLayout(job, layout))
 
     def emit(self, job: Job) -> Sequence[Artifact]:
         """model.py, compile.py, manifest.json and README.md."""
@@ -71,9 +74,9 @@ class SambaflowTarget:
         stored = {entry.variable for file in self.steps(job).extractions for entry in file.entries}
         return (
             Artifact("model.py", model_text(layout, written, many)),
-            Artifact("compile.py", compile_text(layout.options.state)),
-            Artifact("manifest.json", manifest_text(layout, written, stored)),
-            Artifact("README.md", readme_text(layout, written, bool(stored))),
+            Artifact("compile.py", compile_text(layout.options.state, many is not None)),
+            Artifact("manifest.json", manifest_text(layout, written, stored, many)),
+            Artifact("README.md", readme_text(layout, [*written, *(many.written if many else ())], bool(stored))),
         )
 
     def steps(self, job: Job) -> Steps:
@@ -146,21 +149,20 @@ def _output_refusals(job: Job) -> Iterable[Refusal]:
             yield Refusal("output-twice", f"{name} stands twice among the outputs", where, "name it once")
 
 
-def _support_refusals(job: Job) -> Iterable[Refusal]:
+def _support_refusals(layout: Layout) -> Iterable[Refusal]:
     """One refusal for each op that no spelling is left for, with every place that uses it."""
-    layout = Layout(job)
     try:
         choices = layout.choices
     except Refused as refused:
         yield from refused.refusals
         return
     lost: dict[tuple[str, ...], list[Node]] = {}
-    for node in job.graph.nodes:
+    for node in layout.graph.nodes:
         choice = choices.get(node.index)
         if choice is not None and choice.helper is None:
             lost.setdefault(choice.objections, []).append(node)
     for objections, (first, *more) in lost.items():
-        what = f"{NAME} has no spelling of {first.op.name} that the probes leave: {'; '.join(objections)}"
+        what = f"{NAME} has no spelling of {base_op(first.op.name)} that the probes leave: {'; '.join(objections)}"
         next_ = "build for a dtype that was verified, write the program without this op, or probe a newer SambaFlow"
         yield Refusal("unsupported-op", what, first.span, next_, tuple(node.span for node in more))
 

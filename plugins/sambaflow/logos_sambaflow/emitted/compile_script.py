@@ -11,6 +11,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 import model
 from carried import Device
+from compile_prefill import add_prefill_arguments, add_states_argument, module_arguments, module_class
+from compile_prefill import prefill_asked, with_prefill
 from model import (
     DTYPE,
     HELD,
@@ -49,13 +51,17 @@ def main(argv):
     held = {name: value for name, value in settings.items() if PROGRAM.leaves[name].role in HELD}
     held.update(recorded.weights() if recorded else {})
     # Weights come first: what is loaded when the graph is traced is synced to the device.
-    module = LogosModule().load_weights(args.weights, DTYPE, held)
+    module = LogosModule().load_weights(args.weights, DTYPE, held)  # without prefill
+    module = module_class(args)().load_weights(args.weights, DTYPE, held)  # with prefill
     # SambaFlow API unverified
     samba.from_torch_model_(module)
-    device = Device(module, dummy_arguments())
+    device = Device(module, dummy_arguments())  # without prefill
+    device = Device(module, module_arguments(args))  # with prefill
     if args.command == "compile":
         print(json.dumps({"pef": device.compile(args), "output": OUTPUT}))
         return 0
+    if prefill_asked(args):  # with prefill
+        return with_prefill(args, module, device, settings, recorded)  # with prefill
     return run(args, module, device, settings) if args.command == "run" else test(args, module, device, recorded)
 
 
@@ -103,12 +109,14 @@ def add_common_arguments(parser):
     dtype = str(DTYPE).split(".")[-1]
     bound = "test: the dtype whose bound holds; bfloat16 for a PEF whose precision preset computes in it [%(default)s]"
     parser.add_argument("--bound", choices=["float32", "bfloat16"], default=dtype, help=bound)
+    add_prefill_arguments(parser)  # with prefill
 
 
 def add_run_arguments(parser):
     parser.add_argument("--tokens", help="comma-separated; fed to tok, one step each, the step's number to pos")
     value = "a leaf's value: a number (every element), a nested list or @file.npy; a state's is its first"
     parser.add_argument("--set", metavar="NAME=VALUE", action="append", default=[], help=value)
+    add_states_argument(parser)  # with prefill
 
 
 def dummy_arguments():

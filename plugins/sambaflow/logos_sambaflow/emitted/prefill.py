@@ -34,6 +34,14 @@ def prefill_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--prefill", action="store_true", help=what)
 
 
+def recorded_chunk(program: Any, steps: int) -> None:
+    """ArtifactError where a recording of so many steps holds no whole chunk."""
+    due = program.prefill.steps
+    if steps < due:
+        what = f"the recording has {steps} steps, fewer than LogosPrefill makes at once"
+        raise ArtifactError(f"{what}; build with -D selftest={due} or more")
+
+
 def prefill_inputs(
     program: Any, inputs: Mapping[str, Tensor], tokens: Sequence[int], first: int, dtype: torch.dtype
 ) -> list[Tensor]:

@@ -21,7 +21,7 @@ from logos_sambaflow.emitted.loader import (
     safetensors_file,
     torch_dtype,
 )
-from logos_sambaflow.emitted.prefill import in_chunks
+from logos_sambaflow.emitted.prefill import in_chunks, recorded_chunk
 from logos_sambaflow.emitted.program import Program, Reader, fed_by_tokens, first_states, step_inputs
 from logos_sambaflow.emitted.variant import numpy_values
 
@@ -237,6 +237,8 @@ def selftest(program: Program, arguments: argparse.Namespace) -> int:
     stages = recorded.named("stage")
     read = Reader(program, module, [*recorded.compared, *stages], not arguments.no_checks)
     states, inputs, tokens = recorded.first_states(dtype), recorded.inputs(), recorded.tokens()
+    if arguments.prefill:  # with prefill
+        recorded_chunk(program, recorded.steps)  # with prefill
     every = [*recorded.compared, *stages]  # with prefill
     read = in_chunks(program, read, module, inputs, tokens, dtype, arguments, every)  # with prefill
     report = Report(recorded, arguments.dtype, recorded.compared)
