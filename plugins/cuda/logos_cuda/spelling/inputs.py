@@ -121,7 +121,7 @@ def append_heads(lowering: Lowering, nodes: Sequence[Node]) -> None:
         words.append("_".join(_words(row)))
     suffix = ("narrow" if lanes == 32 else "wide") + ("_at" if isinstance(number, int) else "")
     name = "_".join(["heads", "_and_".join(words), suffix, *(["half"] if kind == "Half" else [])])
-    lowering.launch(name, "heads.cuh", f"heads<{lanes}, {kind}>", parameters, total)
+    lowering.launch(name, "heads.cuh", f"heads<{lanes}, {kind}>", parameters, total, registers=True)
 
 
 def _words(row: Row) -> Iterator[str]:
