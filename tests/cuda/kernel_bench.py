@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from logos import OPS, Graph, Machine, Source
+from logos import OPS, Graph, Machine, Source, unroll
 from logos.check import read_program
 from logos.grammar import make_grammar
 from logos.op import Op
@@ -81,7 +81,8 @@ class Case:
     many blocks where the kernels stride over the grid; a leaf of `sparse` is address space of which only the given last
     bytes exist; `storage` says what is kept in fewer bits than its value has, `bound` how far a Real may be off, and
     `rounded` holds what the reference machine is to take in place of the kernels' own rounding. The fusion steps of
-    `held` do not act; `lean` leaves no room for values that only their own stage reads."""
+    `held` do not act; `lean` leaves no room for values that only their own stage reads. `steps` of the program are made
+    at once, `tok` and `pos` having a row for each."""
 
     text: str
     values: Mapping[str, Array]
@@ -92,9 +93,13 @@ class Case:
     rounded: Mapping[str, Array] = field(default_factory=dict)
     held: Collection[str] = FUSES
     lean: bool = False
+    steps: int = 1
 
     def __post_init__(self) -> None:
-        self.graph: ForwardGraph = stored_graph(read(self.text), self.storage, self.held)
+        graph = read(self.text)
+        if self.steps > 1:
+            graph = unroll(graph, self.steps, [node.out for node in graph.nodes if node.out is not None]).graph
+        self.graph: ForwardGraph = stored_graph(graph, self.storage, self.held)
 
     def stored(self) -> dict[Buffer, Array]:
         """What the buffers of leaves hold before a step, as the device keeps it."""

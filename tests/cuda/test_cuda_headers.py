@@ -13,6 +13,7 @@ import kernel_cases
 import narrow_cases
 import pytest
 import state_cases
+import steps_cases
 from kernel_bench import KERNELS
 
 from logos_cuda.compiling import COMPILE
@@ -32,7 +33,7 @@ needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc
 
 
 def kernels() -> tuple[Kernel, ...]:
-    specs = (*kernel_cases.SPECS, *state_cases.SPECS, *narrow_cases.SPECS, *fused_cases.SPECS)
+    specs = (*kernel_cases.SPECS, *state_cases.SPECS, *narrow_cases.SPECS, *fused_cases.SPECS, *steps_cases.SPECS)
     return tuple(dict.fromkeys(k for spec in specs for case in spec.cases(range(3, 6)) for k in case.graph.kernels))
 
 

@@ -10,6 +10,7 @@ import narrow_cases
 import numpy as np
 import pytest
 import state_cases
+import steps_cases
 from kernel_bench import GRAMMAR, Bench, Case, Result, differences, read, source_text
 from kernel_cases import SHAPES, Spec, case
 
@@ -19,7 +20,9 @@ from logos.conformance import program, variants
 from logos_cuda.lower import forward_graph
 from logos_cuda.spelling.table import SPELLS
 
-SPECS: tuple[Spec, ...] = (*kernel_cases.SPECS, *state_cases.SPECS, *narrow_cases.SPECS)
+SPECS: tuple[Spec, ...] = (
+    *kernel_cases.SPECS, *state_cases.SPECS, *narrow_cases.SPECS, *steps_cases.SPECS,
+)  # fmt: skip
 ORDERS = ("forward", "reverse", "shuffle:7")
 QUICK = range(3, 6)
 """Shapes of the fast tests: none of the large ones, one in three on a grid of two blocks."""

@@ -144,6 +144,39 @@ def test_what_the_device_finds_is_told_after_the_step(program: Path, tmp_path: P
     assert json.loads(run(program, *given, "--json", code=1)[0])["end"] == "fault"
 
 
+@pytest.fixture(scope="module")
+def chunked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(DECODE, tmp_path_factory.mktemp("chunked"), steps=3)
+
+
+def test_prompts_go_many_steps_at_once_and_what_is_left_one_by_one(chunked: Path) -> None:
+    prompts = [[1, 4, 2, 0, 3, 3, 1, 2][:length] for length in range(1, 9)]
+    given = [word for prompt in prompts for word in ("--prompt-ids", ",".join(map(str, prompt)))]
+    assert ids(chunked, *given, "-n", "5") == [due(prompt, 5) for prompt in prompts]
+    assert ids(chunked, "--prompt-ids", "1,4,2", "--stop", "0,1,2,3,4") == [due([1, 4, 2], 1)]
+    assert (chunked.parent / "generate.cu").read_text().count("set_row_steps_kernel, dim3") == 2
+
+
+def test_a_fault_within_a_chunk_is_told_at_its_own_step(chunked: Path, program: Path, tmp_path: Path) -> None:
+    emb = VALUES["emb"].copy()
+    emb[3] = np.nan
+    emb.astype("<f4").tofile(tmp_path / "emb.f32")
+    given = ["--set", f"emb={tmp_path}/emb.f32", "--prompt-ids", "1,3,2,1", "-n", "2"]
+    said = [run(one, *given, code=1)[1].split("\n", 1) for one in (chunked, program)]
+    assert said[0] == said[1]
+    assert "argmax: the operand holds a NaN" in said[0][0]
+    assert run(chunked, "--prompt-ids", "1,2,5", code=1) == run(program, "--prompt-ids", "1,2,5", code=1)
+    long = ",".join("1" * 13)
+    assert run(chunked, "--prompt-ids", long, code=1) == run(program, "--prompt-ids", long, code=1)
+
+
+def test_a_program_without_many_steps_at_once_goes_token_by_token_and_says_so(tmp_path: Path) -> None:
+    text = DECODE.replace("Set row pos of K", "Set row tok of K")
+    program = built(text, tmp_path, steps=3)
+    said = run(program, "--prompt-ids", "1,4,2", "-n", "2")[1].splitlines()[0]
+    assert said.startswith("the prompt goes token by token: ")
+
+
 @pytest.mark.parametrize("call", ["cudaMalloc(&memory[0], 64)", "cudaStreamSynchronize(stream)"])
 def test_a_step_that_cannot_be_captured_is_launched_as_it_is(tmp_path: Path, call: str) -> None:
     kept = "void *const kept = memory[0];" if "Malloc" in call else ""

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from logos import Graph, MoeWeights, Node, Q8Reference, Value
 from logos_cuda.fusing import FUSED, Piece, pieces
 from logos_cuda.lowering import Lowering, Memory
+from logos_cuda.spelling.steps import STEPS_SPELLINGS
 from logos_cuda.spelling.table import SPELLINGS
 from logos_cuda.stages import Element, ForwardError, ForwardGraph, Stage, StageRefusal
 from logos_cuda.storage import EXPERTS, Multiply, Storage, half_tables, is_transposed, keeps_q8, name_of
@@ -81,7 +82,7 @@ def _hold(node: Node, memory: Memory, piece: Piece) -> None:
 
 def _spell_alone(lowering: Lowering, graph: Graph) -> None:
     node = lowering.node
-    spelling = SPELLINGS.get(node.op.name)
+    spelling = SPELLINGS.get(node.op.name) or STEPS_SPELLINGS.get(node.op.name)
     odd = [text for value in dict.fromkeys(node.inputs) for text in _unread(graph, lowering.storage, value)]
     if spelling is None:
         lowering.refuse("no kernel computes it")

@@ -44,7 +44,7 @@ class Storage:
 
 def keeps_q8(graph: Graph, leaf: Leaf) -> str | None:
     """Why a leaf cannot be kept in Q8_0, in words; None where it can."""
-    readers = [(node.op.name, hole) for node, hole in graph.readers(leaf.name)]
+    readers = [(_op(node), hole) for node, hole in graph.readers(leaf.name)]
     if not leaf.value.real or leaf.state:
         return "it is no weight of Real"
     odd = sorted({name for name, hole in readers if (name, hole) not in _READERS})
@@ -67,13 +67,18 @@ def half_tables(graph: Graph) -> frozenset[str]:
     """The states that rows are set in and that only attention reads, its K and its V alike."""
     found = set()
     for leaf in graph.states:
-        readers = {(node.op.name, hole) for node, hole in graph.readers(leaf.name)}
+        readers = {(_op(node), hole) for node, hole in graph.readers(leaf.name)}
         if leaf.value.real and ("set row", "T") in readers and readers <= _TABLE_READERS and len(readers) > 1:
             found.add(leaf.name)
-    pairs = [{name_of(node, hole) for hole in "KV"} for node in graph.nodes if node.op.name == "attention"]
+    pairs = [{name_of(node, hole) for hole in "KV"} for node in graph.nodes if _op(node) == "attention"]
     while odd := {name for pair in pairs if not pair <= found for name in pair & found}:
         found -= odd
     return frozenset(found)
+
+
+def _op(node: Node) -> str:
+    """The name of a node's op; of one of several steps, its op of one."""
+    return node.op.name.removesuffix(" rows")
 
 
 def name_of(node: Node, hole: str) -> str:

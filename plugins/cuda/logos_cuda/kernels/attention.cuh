@@ -121,18 +121,19 @@ __device__ __forceinline__ Size query_place(Size group, Size number, Size groups
 }
 
 // The parts: values (splits, all heads, width), maxima and sums (splits, all heads). Of the `rows` of K and V the first
-// `stop` count; a group's rows have `width` of the `groups * width` columns; `heads` queries read each group.
+// `stop` count; a group's rows have `width` of the `groups * width` columns; `heads` queries read each group. `block` is
+// this block among those of the queries, `all` the queries of a split.
 template <int lanes, bool by_rows, typename T>
 __device__ inline void attention_rows(const Real *q, const T *k, const T *v, Real *values, Real *maxima,
-                                      Real *sums, Size stop, Size groups, Size heads, Size splits, int width,
-                                      float scale) {
+                                      Real *sums, Size block, Size all, Size stop, Size groups, Size heads, Size splits,
+                                      int width, float scale) {
     enum { SPAN = 4 * VECTORS * lanes, RUNS = ATTENTION_THREADS / lanes };
     LOGOS_SHARED(float4, query, HEADS * SPAN / 4);
     LOGOS_SHARED(float4, merged, ATTENTION_WARPS * HEADS * SPAN / 4);
     LOGOS_SHARED(float, tops, ATTENTION_WARPS * HEADS);
     LOGOS_SHARED(float, totals, ATTENTION_WARPS * HEADS);
     const Size tiles = (heads + HEADS - 1) / HEADS;
-    const Size split = blockIdx.x % splits, tile = blockIdx.x / splits % tiles, group = blockIdx.x / splits / tiles;
+    const Size split = block % splits, tile = block / splits % tiles, group = block / splits / tiles;
     const int count = heads - tile * HEADS < HEADS ? static_cast<int>(heads - tile * HEADS) : HEADS;
     const int lane = threadIdx.x % lanes, run = threadIdx.x / lanes;
 
@@ -184,7 +185,6 @@ __device__ inline void attention_rows(const Real *q, const T *k, const T *v, Rea
     }
     __syncthreads();
 
-    const Size all = groups * heads;
     for (int i = threadIdx.x; i < count * width; i += ATTENTION_THREADS) {
         const int head = i / width, at = i % width;
         float largest = -INFINITY, sum = 0.0f, total = 0.0f;
@@ -208,26 +208,29 @@ __device__ inline void attention_rows(const Real *q, const T *k, const T *v, Rea
 template <int lanes, typename T>
 __device__ inline void attention(const Real *q, const T *k, const T *v, Real *values, Real *maxima, Real *sums,
                                  Size rows, Size groups, Size heads, Size splits, Size width, float scale) {
-    attention_rows<lanes, false>(q, k, v, values, maxima, sums, rows, groups, heads, splits, static_cast<int>(width),
-                                 scale);
+    attention_rows<lanes, false>(q, k, v, values, maxima, sums, blockIdx.x, groups * heads, rows, groups, heads, splits,
+                                 static_cast<int>(width), scale);
 }
 
 // Every row of Q over every row of K and V, head by head.
 template <int lanes>
 __device__ inline void full_attention(const Real *q, const Real *k, const Real *v, Real *values, Real *maxima,
                                       Real *sums, Size rows, Size heads, Size splits, Size width, float scale) {
-    attention_rows<lanes, true>(q, k, v, values, maxima, sums, rows, heads, rows, splits, static_cast<int>(width),
-                                scale);
+    attention_rows<lanes, true>(q, k, v, values, maxima, sums, blockIdx.x, heads * rows, rows, heads, rows, splits,
+                                static_cast<int>(width), scale);
 }
 
-// Over the rows 0 to *last.
+// Over the rows 0 to *last; of several steps, each with a row of q, over those to its own.
 template <int lanes, typename T>
 __device__ inline void attention_up_to(const Real *q, const T *k, const T *v, const Int *last, Real *values,
                                        Real *maxima, Real *sums, Fault *fault, int stage, Size rows, Size groups,
-                                       Size heads, Size splits, Size width, float scale) {
-    const Size stop = checked_row(last, rows, fault, stage) + 1;
-    attention_rows<lanes, false>(q, k, v, values, maxima, sums, stop, groups, heads, splits, static_cast<int>(width),
-                                 scale);
+                                       Size heads, Size splits, Size steps, Size width, float scale) {
+    const Size all = groups * heads, blocks = groups * ((heads + HEADS - 1) / HEADS) * splits;
+    const Size step = blockIdx.x / blocks;
+    const Size stop = checked_row(last + step, rows, fault, stage) + 1;
+    attention_rows<lanes, false>(q + step * all * width, k, v, values + step * all * width, maxima + step * all,
+                                 sums + step * all, blockIdx.x % blocks, steps * all, stop, groups, heads, splits,
+                                 static_cast<int>(width), scale);
 }
 
 // y of one head, for each block: the parts weighed by their maxima and divided by the sum of all exponentials.

@@ -90,6 +90,17 @@ __device__ inline void pairwise_int(const Int *a, const Int *b, Int *y, Fault *f
     if (overflow) report(fault, stage, FAULT_OVERFLOW, 0);
 }
 
+// Rows of `columns` elements, n in all: a row of a lies `a_step` after the one before, of b `b_step`, and b has `columns`
+// elements a row or one for all of them.
+template <typename Function>
+__device__ inline void pairwise_rows(const Real *a, const Real *b, Real *y, Size n, Size columns, Size a_step,
+                                     Size b_step, Size b_columns) {
+    for (Size i = first_index(); i < n; i += grid_threads()) {
+        const Size row = i / columns, at = i % columns;
+        y[i] = Function::of(a[row * a_step + at], b[row * b_step + (b_columns == 1 ? 0 : at)]);
+    }
+}
+
 template <typename T>
 __device__ inline void convert(const T *x, Real *y, Size n) {
     for (Size i = first_index(); i < n; i += grid_threads()) y[i] = static_cast<Real>(x[i]);

@@ -17,9 +17,11 @@ __device__ __forceinline__ float conv_channel(float newest, const Real *w, Real 
     return fmaf(newest, w[(taps - 1) * columns + i], sum);
 }
 
-__device__ inline void causal_conv(const Real *x, const Real *w, Real *ring, Real *y, Size taps, Size columns) {
+// A thread for each channel takes one row of x after the other.
+__device__ inline void causal_conv(const Real *x, const Real *w, Real *ring, Real *y, Size taps, Size columns,
+                                   Size steps) {
     for (Size i = first_index(); i < columns; i += grid_threads()) {
-        y[i] = conv_channel(x[i], w, ring, taps, columns, i);
+        for (Size at = i; at < steps * columns; at += columns) y[at] = conv_channel(x[at], w, ring, taps, columns, i);
     }
 }
 
@@ -29,33 +31,38 @@ __device__ __forceinline__ float decay_of(float ar, float dt, float al) {
     return static_cast<Real>(exp(al * (fmax(x, 0.0) + log1p(exp(-fabs(x))))));
 }
 
-__device__ inline void decay(const Real *ar, const Real *dt, const Real *al, Real *y, Size n) {
-    for (Size i = first_index(); i < n; i += grid_threads()) y[i] = decay_of(ar[i], dt[i], al[i]);
+// Of dt and al, `period` elements serve all of ar.
+__device__ inline void decay(const Real *ar, const Real *dt, const Real *al, Real *y, Size n, Size period) {
+    for (Size i = first_index(); i < n; i += grid_threads()) y[i] = decay_of(ar[i], dt[i % period], al[i % period]);
 }
 
 // A warp for each row of the memory, of which none needs another: u = S k, S <- a S + b (v - a u) k, o = S q / sqrt(d).
-// Value head h uses key head h mod `groups`; `heads` heads of `width` rows.
+// Value head h uses key head h mod `groups`; `heads` heads of `width` rows. Steps, with a row each of all but the memory,
+// follow each other.
 __device__ inline void delta_rows(const Real *q, const Real *k, const Real *v, const Real *beta, const Real *alpha,
-                                  Real *memory, Real *o, Size heads, Size groups, Size width, float scale) {
+                                  Real *memory, Real *o, Size heads, Size groups, Size width, Size steps, float scale) {
     const int lane = threadIdx.x % 32;
     for (Size row = first_index() / 32; row < heads * width; row += grid_threads() / 32) {
         const Size head = row / width;
-        const Real *query = q + head % groups * width, *key = k + head % groups * width;
         Real *s = memory + row * width;
-        float u = 0.0f;
+        for (Size step = 0; step < steps; ++step) {
+            const Size keys = (step * groups + head % groups) * width, values = step * heads * width + row;
+            const Real *query = q + keys, *key = k + keys;
+            float u = 0.0f;
 #pragma unroll 4
-        for (Size i = lane; i < width; i += 32) u = fmaf(s[i], key[i], u);
-        u = warp_join<Sum>(u);
-        const float a = alpha[head], change = beta[head] * fmaf(-a, u, v[row]);
-        float sum = 0.0f;
+            for (Size i = lane; i < width; i += 32) u = fmaf(s[i], key[i], u);
+            u = warp_join<Sum>(u);
+            const float a = alpha[step * heads + head], change = beta[step * heads + head] * fmaf(-a, u, v[values]);
+            float sum = 0.0f;
 #pragma unroll 4
-        for (Size i = lane; i < width; i += 32) {
-            const float now = fmaf(change, key[i], a * s[i]);
-            s[i] = now;
-            sum = fmaf(now, query[i], sum);
+            for (Size i = lane; i < width; i += 32) {
+                const float now = fmaf(change, key[i], a * s[i]);
+                s[i] = now;
+                sum = fmaf(now, query[i], sum);
+            }
+            sum = warp_join<Sum>(sum);
+            if (lane == 0) o[values] = sum * scale;
         }
-        sum = warp_join<Sum>(sum);
-        if (lane == 0) o[row] = sum * scale;
     }
 }
 

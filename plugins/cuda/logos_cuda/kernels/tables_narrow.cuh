@@ -1,7 +1,7 @@
 // Reading one row of a table in Q8_0, and writing one of a table of float16, by a number from the device or a literal.
 #pragma once
 
-#include "logos.cuh"
+#include "tables.cuh"
 
 __device__ inline void embedding_q8_at(const Quant *table, const Real *scales, Real *y, Size row, Size columns) {
     const Size start = row * columns;
@@ -28,4 +28,27 @@ __device__ inline void set_row_half(const Int *number, const Real *values, Half 
                                     Size rows, Size columns) {
     const Size row = checked_row(number, rows, fault, stage);
     if (row >= 0) set_row_half_at(values, table, row, columns);
+}
+
+__device__ inline void embedding_steps_q8(const Int *tokens, const Quant *table, const Real *scales, Real *y,
+                                          Fault *fault, int stage, Size rows, Size columns, Size steps) {
+    for (Size step = blockIdx.x; step < steps; step += gridDim.x) {
+        const Size row = step_row(tokens, step, rows, fault, stage);
+        if (row < 0) continue;
+        for (Size i = threadIdx.x; i < columns; i += blockDim.x) {
+            const Size from = row * columns + i;
+            y[step * columns + i] = scales[from / 32] * table[from];
+        }
+    }
+}
+
+__device__ inline void set_row_steps_half(const Int *numbers, const Real *values, Half *table, Fault *fault, int stage,
+                                          Size rows, Size columns, Size steps) {
+    for (Size step = blockIdx.x; step < steps; step += gridDim.x) {
+        const Size row = step_row(numbers, step, rows, fault, stage);
+        if (row < 0) continue;
+        for (Size i = threadIdx.x; i < columns; i += blockDim.x) {
+            table[row * columns + i] = half_of(values[step * columns + i]);
+        }
+    }
 }

@@ -23,22 +23,24 @@ _THREADS = 128
 
 
 def rope(lowering: Lowering) -> None:
-    """Each head's leading 2 · half elements turn in pairs; the rest passes through."""
-    q, half = lowering.value("Q"), lowering.value("RC").columns
-    heads = lowering.node.operands["H"]
-    width = q.size // heads if isinstance(heads, int) else 2 * half
+    """Each head's leading 2 · half elements turn in pairs; the rest passes through. Each of several rows has cosines
+    and sines of its own."""
+    q, turns = lowering.value("Q"), lowering.value("RC")
+    heads, half = lowering.node.operands["H"], turns.columns
+    width = q.columns // heads if isinstance(heads, int) else 2 * half
     parameters: list[Parameter] = [
         ("const Real *q", lowering.real("Q")), ("const Real *cosines", lowering.real("RC")),
         ("const Real *sines", lowering.real("RS")), ("Real *y", lowering.out),
-        ("Size n", q.size), ("Size width", width), ("Size half", half),
+        ("Size n", q.size), ("Size columns", q.columns), ("Size turn", half if turns.rows > 1 else 0),
+        ("Size width", width), ("Size half", half),
     ]  # fmt: skip
     lowering.launch("rope", "rope.cuh", "rope", parameters, blocks_for(q.size))
 
 
 def attention(lowering: Lowering) -> None:
-    """Parts over the rows of K and V, then their joining."""
+    """Parts over the rows of K and V, then their joining. A row of Q for each of several steps has its own last row."""
     heads, groups, rows = (lowering.sizes[symbol] for symbol in ("H", "KV", "L"))
-    width = lowering.value("Q").size // heads
+    width, steps = lowering.value("Q").columns // heads, lowering.value("Q").rows
     for hole in ("K", "V"):
         if not lowering.value(hole).real:
             lowering.refuse(f"{lowering.value(hole).name} is a table of Int; the kernel reads tables of Real")
@@ -46,11 +48,11 @@ def attention(lowering: Lowering) -> None:
         lowering.refuse(f"heads of {width} elements; the kernel takes up to {WIDEST_HEAD}")
     if lowering.refusals:
         return
-    tiles = groups * -(-(heads // groups) // TOGETHER)
+    tiles = steps * groups * -(-(heads // groups) // TOGETHER)
     splits = _splits(tiles, rows)
-    parts = _scratch(lowering, splits, heads, width)
+    parts = _scratch(lowering, splits, steps * heads, width)
     _parts(lowering, parts, tiles, splits, width)
-    _join(lowering, parts, heads, splits, width)
+    _join(lowering, parts, steps * heads, splits, width)
 
 
 def full_attention(lowering: Lowering) -> None:
@@ -112,6 +114,7 @@ def _parts(lowering: Lowering, parts: tuple[Buffer, ...], tiles: int, splits: in
         ("Real *values", values), ("Real *maxima", maxima), ("Real *sums", sums),
         *([FAULT] if bounded else []),
         ("Size rows", rows), ("Size groups", groups), ("Size heads", heads // groups), ("Size splits", splits),
+        *([("Size steps", lowering.value("Q").rows)] if bounded else []),
         ("Size width", width), ("float scale", 1 / math.sqrt(width)),
     ]  # fmt: skip
     name = "attention_up_to" if bounded else "attention"

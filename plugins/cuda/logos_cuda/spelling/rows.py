@@ -34,9 +34,9 @@ def epsilon(lowering: Lowering) -> float | None:
 
 
 def runs_of(lowering: Lowering) -> tuple[int, int]:
-    """The runs that are normalized and their length: X's rows or, across heads, runs of its one row."""
+    """The runs that are normalized and their length: X's rows or, across heads, runs of them."""
     x, heads = lowering.value("X"), lowering.node.operands["H"]
-    rows = heads if isinstance(heads, int) else x.rows
+    rows = heads * x.rows if isinstance(heads, int) else x.rows
     return rows, x.size // rows
 
 

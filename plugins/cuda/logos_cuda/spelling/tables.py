@@ -5,6 +5,8 @@ from __future__ import annotations
 from logos_cuda.lowering import FAULT, Lowering, Parameter, blocks_for, quants
 from logos_cuda.stages import Buffer, Element
 
+_MOST_STEP_BLOCKS = 65536
+
 
 def embedding(lowering: Lowering) -> None:
     """OUT becomes a row of the table."""
@@ -35,6 +37,7 @@ def set_row(lowering: Lowering) -> None:
 def _by_row(lowering: Lowering, name: str, hole: str, kind: str, operands: list[Parameter]) -> None:
     """The kernel for a row that the device reads, or for a literal one, which the checks held to the table."""
     rows, columns = lowering.sizes["n"], lowering.sizes["c"]
+    steps = lowering.sizes.get("STEPS", 1)
     number = lowering.node.operands[hole]
     suffix = {"Real": "", "Int": "_int", "Quant": "_q8", "Half": "_half"}[kind]
     narrow = kind in ("Quant", "Half")
@@ -46,5 +49,11 @@ def _by_row(lowering: Lowering, name: str, hole: str, kind: str, operands: list[
         lowering.launch(f"{name}_at{suffix}", header, f"{call}_at{ending}", parameters, blocks)
         return
     index: Parameter = ("const Int *number", lowering.buffer(hole))
+    if steps > 1:
+        last: list[Parameter] = [FAULT, ("Size rows", rows), ("Size columns", columns), ("Size steps", steps)]
+        call = f"{name}_steps{suffix if narrow else ending}"
+        blocks = min(steps, _MOST_STEP_BLOCKS)
+        lowering.launch(f"{name}_steps{suffix}", header, call, [index, *operands, *last], blocks)
+        return
     parameters = [index, *operands, FAULT, ("Size rows", rows), ("Size columns", columns)]
     lowering.launch(f"{name}{suffix}", header, f"{call}{ending}", parameters, blocks)

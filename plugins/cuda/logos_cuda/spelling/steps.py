@@ -1,0 +1,78 @@
+"""Operations of several steps at once: `NAME rows`, whose operands hold a row for each step where they vary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from logos import Value
+from logos_cuda.lowering import Lowering, Parameter, blocks_for
+from logos_cuda.spelling import attention, recurrent, rows, tables
+
+POSITION = "pos"
+"""The input that counts the steps: its rows are all different, and the driver holds them to every table."""
+
+
+def _varying(
+    spelling: Callable[[Lowering], None], holes: Sequence[str], fixed: Sequence[str] = ()
+) -> Callable[[Lowering], None]:
+    """A spelling that takes a row for each step of `holes`, and one row for all of `fixed`."""
+
+    def spell(lowering: Lowering) -> None:
+        steps = lowering.sizes["STEPS"]
+        for hole in (*holes, *fixed):
+            operand = lowering.node.operands[hole]
+            if isinstance(operand, Value) and operand.rows != (steps if hole in holes else 1):
+                many = "a row for each step" if hole in holes else "one row for all steps"
+                lowering.refuse(f"{operand.name} has {operand.rows} rows; the kernel takes {many}")
+        if not lowering.refusals:
+            spelling(lowering)
+
+    return spell
+
+
+def _by_position(spelling: Callable[[Lowering], None]) -> Callable[[Lowering], None]:
+    """A spelling whose rows are those that the position counts."""
+
+    def spell(lowering: Lowering) -> None:
+        number = lowering.node.operands["P"]
+        if not isinstance(number, Value) or (number.name, number.version) != (POSITION, 0):
+            lowering.refuse(f"its rows are given by another variable than {POSITION}")
+            return
+        spelling(lowering)
+
+    return spell
+
+
+def pairwise(lowering: Lowering) -> None:
+    """A sum or product of each step's row; B has a row, one element of a row, or the same for all steps."""
+    a, b, out = lowering.value("A"), lowering.value("B"), lowering.out
+    if not out.real:
+        lowering.refuse("of Int; the kernel takes Real")
+        return
+    op = lowering.node.op.name.removesuffix(" rows")
+    parameters: list[Parameter] = [
+        ("const Real *a", lowering.real("A")), ("const Real *b", lowering.real("B")), ("Real *y", out),
+        ("Size n", out.elements), ("Size columns", a.columns), ("Size a_step", a.columns if a.rows > 1 else 0),
+        ("Size b_step", b.columns if b.rows > 1 else 0), ("Size b_columns", b.columns),
+    ]  # fmt: skip
+    call = f"pairwise_rows<{op.capitalize()}>"
+    lowering.launch(f"{op}_steps", "elementwise.cuh", call, parameters, blocks_for(out.elements))
+
+
+STEPS_SPELLINGS: Mapping[str, Callable[[Lowering], None]] = MappingProxyType(
+    {
+        "embedding rows": tables.embedding,
+        "set row rows": _by_position(_varying(tables.set_row, ("R",))),
+        "rope rows": _varying(attention.rope, ("Q", "RC", "RS")),
+        "attention rows": _by_position(_varying(attention.attention, ("Q",))),
+        "rmsnorm rows": _varying(rows.rmsnorm, ("X", "RES"), ("W",)),
+        "l2norm rows": _varying(rows.l2norm, ("X",)),
+        "causal conv rows": _varying(recurrent.causal_conv, ("X",)),
+        "decay rows": _varying(recurrent.decay, ("AR",), ("DT", "AL")),
+        "gated delta rows": _varying(recurrent.gated_delta, ("Q", "K", "V", "Z", "B", "A"), ("GN",)),
+        "plus rows": pairwise,
+        "hadamard rows": pairwise,
+    }
+)
+"""For the ops of many steps that kernels compute, the function that spells each."""
