@@ -40,7 +40,9 @@ def test_the_first_error_and_the_command_are_said(tmp_path: Path) -> None:
         compile_host(tmp_path / "p.cu", tmp_path / "p", compiler="g++")
     text = str(caught.value)
     assert "error: ‘missing’ was not declared" in text or "error: 'missing' was not declared" in text
-    assert f"run it by hand (exit code 1): g++ {' '.join(host_command(tmp_path / 'p.cu', tmp_path / 'p')[1:])}" in text
+    command = " ".join(host_command(Path("p.cu"), Path("p"), compiler="g++"))
+    assert text.endswith(f"`logos build` with `-D compile=off` writes p.cu; run beside it (exit code 1): {command}")
+    assert subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, check=False).returncode == 1
     assert "[host-compiler-failed]" in text
     assert [path.name for path in tmp_path.iterdir()] == ["p.cu"]
 

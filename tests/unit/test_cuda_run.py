@@ -132,8 +132,8 @@ def test_a_gpu_is_used_where_there_is_one(decode: Toy, tmp_path: Path, monkeypat
     toolkit.before("echo 'forward.cu(9): error: no'; exit 2")
     decode.write("d.lg", DECODE + "Let z be x plus x.\n")
     ran = decode.logos("run", "d.lg", *TOKENS, "--engine", "cuda", "-q")
-    assert ran.err.startswith("forward.cu: forward.cu(9): error: no [nvcc-failed]\n")
-    assert "  next: run it by hand (exit code 2): " in ran.err
+    assert (ran.code, ran.err.partition("\n")[0]) == (3, "forward.cu: forward.cu(9): error: no [nvcc-failed]")
+    assert "  next: `logos build` with `-D compile=off` writes forward.cu; run beside it (exit code 2): " in ran.err
 
 
 def test_a_gpu_that_was_asked_for_and_is_not_there(decode: Toy) -> None:
@@ -151,7 +151,7 @@ def test_a_program_that_ends_otherwise_is_shown_with_the_command_to_run_by_hand(
     script.chmod(0o755)
     monkeypatch.setattr(logos_cuda.running, "host_executable", lambda source: script)
     ran = decode.logos("run", "d.lg", *TOKENS, "--engine", "cuda", "-q", "--get", "x")
-    assert (ran.code, ran.err) == (1, (
+    assert (ran.code, ran.err) == (3, (
         "forward.cu of d.lg: poison 1: out of memory [cuda-failed]\n"
         "  next: it ended with exit code 3; to run it by hand, `logos build d.lg --target cuda --out DIR` with the "
         "options given here, then `DIR/forward --tokens 3,1 --get x,K@0,K`\n"

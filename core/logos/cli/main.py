@@ -24,6 +24,9 @@ _OUTPUT_FAULTS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EI
 
 DONE, REFUSED, USAGE, TOOL_FAILED, BEYOND_BOUND, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
+TOOL_CODE = "-failed"
+"""How the code of a refusal ends that tells of a tool that failed: a compiler, or the program that was built."""
+
 
 class Commands(click.Group):
     """Loads a subcommand when it is asked for, so that one command does not pay for another."""
@@ -74,7 +77,7 @@ def main(args: list[str] | None = None) -> None:
             sys.stdout.flush()
     except Refused as refused:
         show(refused, as_json)
-        code = REFUSED
+        code = TOOL_FAILED if all(one.code.endswith(TOOL_CODE) for one in refused.refusals) else REFUSED
     except MemoryError as error:
         what = f"this machine's memory does not suffice: {error or 'no more can be had'}"
         show(refuse("out-of-memory", what, None, "run a smaller program, or on a machine with more memory"), as_json)

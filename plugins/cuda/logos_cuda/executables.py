@@ -12,7 +12,7 @@ from pathlib import Path
 
 from logos import Spot, refuse
 from logos_cuda.compiling import COMPILE, LINK, arch_flags, host_flags
-from logos_cuda.host_build import HOST, compile_host, find_host_compiler
+from logos_cuda.host_build import HOST, by_hand, compile_host, find_host_compiler
 from logos_cuda.options import Options
 from logos_cuda.toolkit import find_toolkit
 
@@ -48,7 +48,8 @@ def gpu_executable(source: Path, arch: str, options: Options) -> Path:
         done = subprocess.run(words, cwd=source.parent, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         if done.returncode:
             said = done.stdout.decode("utf-8", "replace").strip() or "it said nothing"
-            next_ = f"run it by hand (exit code {done.returncode}): {shlex.join(words)}"
+            shown = shlex.join([*command, source.name, "-o", source.stem])
+            next_ = by_hand(source.name, done.returncode, shown)
             raise refuse("nvcc-failed", said, Spot(source.name), next_)
 
     return _cached("gpu", [source.read_bytes(), shlex.join(command).encode(), toolkit.version.encode()], build)

@@ -74,6 +74,11 @@ def compile_host(
         return
     half.unlink(missing_ok=True)
     said = [line for line in ran.stderr.splitlines() if " error: " in line] or ran.stderr.splitlines() or ["no message"]
-    command = shlex.join(host_command(source, output, sanitize, compiler, flags))
-    follow = f"run it by hand (exit code {ran.returncode}): {command}"
+    command = shlex.join(host_command(Path(source.name), Path(output.name), sanitize, compiler, flags))
+    follow = by_hand(source.name, ran.returncode, command)
     raise refuse("host-compiler-failed", f"the host's C++ compiler failed: {said[0].strip()}", None, follow)
+
+
+def by_hand(source: str, code: int, command: str) -> str:
+    """How to run a failed command again: the folder that the source lay in may be gone when this is read."""
+    return f"`logos build` with `-D compile=off` writes {source}; run beside it (exit code {code}): {command}"
