@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable
 from string import Template
 
-from logos import Role
 from logos_sambaflow.emit import PROVENANCE, TEMPLATE_MARK
 from logos_sambaflow.forward import Statement
-from logos_sambaflow.layout import Layout
+from logos_sambaflow.given import given_inputs
+from logos_sambaflow.layout import PARAMETERS, Layout
 from logos_sambaflow.parts import text
 from logos_sambaflow.spelling import support
 
@@ -21,7 +21,9 @@ def readme_text(layout: Layout, written: Iterable[Statement], weights: bool) -> 
     """README.md; `weights`: the artifact holds weights.safetensors."""
     options = layout.options
     recorded = options.selftest > 0
-    flags = {"weights": weights, "bare": not weights, "selftest": recorded, "untested": not recorded}
+    bare = not weights and bool(layout.leaves(*PARAMETERS))
+    flags = {"weights": weights, "selftest": recorded, "untested": not recorded}
+    flags |= {"bare": bare, "full": not bare, "noise": bare and recorded}
     flags |= {"prefill": options.prefill > 0}
     flags |= {"host": options.state == "host", "region": options.state == "region"}
     operators = dict.fromkeys(name for statement in written for name in statement.operators)
@@ -37,8 +39,8 @@ def readme_text(layout: Layout, written: Iterable[Statement], weights: bool) -> 
         chunked=4 + recorded,
         chunk="one token" if options.prefill == 1 else f"{options.prefill} tokens",
         unknown=", ".join(f"`{name}`" for name in unknown) or "none",
-        inputs=_inputs(layout),
-        prompt=_inputs(layout, "IDS"),
+        inputs=given_inputs(layout),
+        prompt=given_inputs(layout, "IDS"),
     )
 
 
@@ -48,14 +50,6 @@ def _kept(template: str, flags: dict[str, bool]) -> str:
     return "".join(
         line[found.end() :] for line, found in lines if found and all(flags[flag] for flag in _FLAG.findall(found[0]))
     )
-
-
-def _inputs(layout: Layout, tokens: str = "1,2,3") -> str:
-    """The arguments that give every input a value."""
-    names = [leaf.name for leaf in layout.leaves(Role.INPUT)]
-    if "tok" not in names:
-        return "".join(f" --set {name}=1" for name in names)
-    return f" --tokens {tokens}" + "".join(f" --set {name}=1" for name in names if name not in ("tok", "pos"))
 
 
 def _literal(name: str) -> str:
