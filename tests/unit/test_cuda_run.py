@@ -136,6 +136,17 @@ def test_a_gpu_is_used_where_there_is_one(decode: Toy, tmp_path: Path, monkeypat
     assert "  next: `logos build` with `-D compile=off` writes forward.cu; run beside it (exit code 2): " in ran.err
 
 
+def test_a_compiler_that_cannot_be_run_is_refused(decode: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = decode.write("c++", "no program")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", os.fspath(compiler))
+    ran = decode.logos("run", "d.lg", *TOKENS, "--engine", "cuda", "-q")
+    assert (ran.code, ran.err) == (1, (
+        f"the C++ compiler {compiler} cannot be run: Exec format error [no-host-compiler]\n"
+        "  next: name a C++17 compiler in CXX\n"
+    ))  # fmt: skip
+
+
 def test_a_gpu_that_was_asked_for_and_is_not_there(decode: Toy) -> None:
     ran = decode.logos("run", "d.lg", *TOKENS, "--engine", "cuda", "-D", "device=gpu")
     assert (ran.code, ran.err) == (1, (

@@ -7,7 +7,7 @@ import os
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from logos import Spot, refuse
@@ -55,8 +55,12 @@ def gpu_executable(source: Path, arch: str, options: Options) -> Path:
     return _cached("gpu", [source.read_bytes(), shlex.join(command).encode(), toolkit.version.encode()], build)
 
 
-def _version(command: Iterable[str]) -> bytes:
-    return subprocess.run([*command, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+def _version(command: Sequence[str]) -> bytes:
+    try:
+        return subprocess.run([*command, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
+    except OSError as error:
+        what = f"the C++ compiler {command[0]} cannot be run: {error.strerror}"
+        raise refuse("no-host-compiler", what, None, "name a C++17 compiler in CXX") from None
 
 
 def _cached(kind: str, decided: Iterable[bytes], build: Callable[[Path], None]) -> Path:
