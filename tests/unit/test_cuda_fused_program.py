@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pytest
 from toy_build import Toy
 
-from logos import OPS, Graph, Source
+from logos import OPS, Graph, Inputs, Job, Source, refuse
 from logos.check import read_program
 from logos.grammar import make_grammar
 from logos_cuda.emit import emit_forward
 from logos_cuda.fusing import FUSES
 from logos_cuda.host_build import compile_host
 from logos_cuda.lower import forward_graph_holding
+from logos_cuda.target import CudaTarget
 
 PROGRAM = """\
 Let x be a 1 by 8 tensor of Real.
@@ -81,6 +82,25 @@ def test_inner_values_take_no_memory_before_they_are_read_out() -> None:
     assert [stage.step for stage in made.stages] == ["add-norm", "qkv", "chain", "gate-up", "residual"]
     assert {value.name for value, buffer in made.held.items() if buffer.inner} == {"s", "c", "g", "u", "d"}
     assert f"    KEPT = {len(made.buffers) - 5},\n" in emit_forward(made)
+
+
+def test_run_and_verify_hand_on_what_is_held(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    held: list[tuple[str, ...]] = []
+
+    def note(self: CudaTarget, job: Job, inputs: Inputs) -> Mapping[str, object]:
+        held.append(job.hold)
+        raise refuse("noted", "noted", None, "go on")
+
+    monkeypatch.setattr(CudaTarget, "run", note)
+    toy.write("p.lg", PROGRAM)
+    for words in (("run", "p.lg", "--engine", "cuda", "--fill", "noise"), ("verify", "p.lg", "--target", "cuda")):
+        assert "[noted]" in toy.logos(*words, "--hold", "qkv", "--hold", "chain").err
+        ran = toy.logos(*words, "--hold", "chian")
+        assert (ran.code, ran.err.splitlines()[0]) == (
+            1, "--hold: target cuda has no fusion step chian; did you mean chain? [unknown-fusion-step]"
+        )  # fmt: skip
+    assert held == [("qkv", "chain")] * 2
+    assert toy.logos("run", "p.lg", "--hold", "qkv").code == 2
 
 
 def test_hold_keeps_a_step_from_acting_in_what_is_built(toy: Toy) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from logos.cli.arrays import array_text, given_arrays, known_names, plain
+from logos.cli.build_options import hold_option
 from logos.cli.common import (
     fill_option,
     json_option,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     help="What runs it: reference, or an installed target, such as cuda.",
 )
 @target_options
+@hold_option
 @prefill_option
 @json_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
@@ -67,6 +69,7 @@ def command(
     npy: Path | None,
     engine: str,
     options: dict[str, str],
+    hold: tuple[str, ...],
     prefill: int | None,
     as_json: bool,
     quiet: bool,
@@ -81,15 +84,20 @@ def command(
         raise click.UsageError("--generate goes on after --tokens; give the prompt's ids with --tokens")
     if options and engine == "reference":
         raise click.UsageError("-D sets an option of the target that --engine names; the reference machine has none")
+    if hold and engine == "reference":
+        raise click.UsageError("--hold keeps a step of the target that --engine names from acting; this is none")
     if prefill is not None and engine != "reference":
         raise click.UsageError("--prefill is the reference machine's; a target has options of its own")
     from logos.job import Request, bind_request, load_graph, make_job
+    from logos.plan import check_hold
     from logos.reference import fed_by_tokens
     from logos.values import run_values
 
     manager = open_manager(verbose)
-    request = Request(program, checkpoint, weights, family, options=options)
+    request = Request(program, checkpoint, weights, family, options=options, hold=hold)
     target = _target(manager, engine)
+    if target is not None:
+        check_hold(target, hold)
     graph = load_graph(manager, request)
     wanted = names(get)
     if not wanted and (npy is not None or not (generate or (graph.shows and not as_json))):

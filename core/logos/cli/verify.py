@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from logos.cli.arrays import given_arrays, load_array
-from logos.cli.build_options import tensor_option, tensor_place
+from logos.cli.build_options import hold_option, tensor_option, tensor_place
 from logos.cli.common import (
     json_option,
     open_manager,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     help="Compare in this dtype alone; with --against, hold every array to its bound.",
 )
 @target_options
+@hold_option
 @tensor_option
 @click.option("--against", type=click.Path(path_type=Path), metavar="DIR", help="Compare DIR's NAME.npy instead.")
 @click.option("--bisect", is_flag=True, help="Compare every stage at every step, and name the first beyond its bound.")
@@ -62,6 +63,7 @@ def command(
     tokens: tuple[int, ...],
     dtype: str | None,
     options: dict[str, str],
+    hold: tuple[str, ...],
     tensors: dict[str, str],
     against: Path | None,
     bisect: bool,
@@ -77,13 +79,15 @@ def command(
     from logos.contracts import compared_of
     from logos.execution import as_kept, loose_values, run_artifact, write_artifact
     from logos.job import Request, make_job
+    from logos.plan import check_hold
     from logos.reference import Machine, fed_by_tokens, run_steps
     from logos.values import run_values
     from logos.verification import compared, judge
     from logos.weights.fill import fill
 
     manager = open_manager(verbose)
-    request = Request(program, checkpoint, weights, family, tensors, options, override_place=tensor_place)
+    check_hold(manager.target(target_name), hold)
+    request = Request(program, checkpoint, weights, family, tensors, options, hold=hold, override_place=tensor_place)
     target, job = make_job(manager, request, target_name)
     graph = job.graph
     fed = fed_by_tokens(graph, given) if tokens else ()
