@@ -142,6 +142,33 @@ def test_chunks_and_the_rest_give_what_single_steps_give(
         np.testing.assert_allclose(np.load(tmp_path / "many" / path.name), np.load(path), atol=1e-14)
 
 
+def test_what_no_step_but_the_last_needs_is_made_of_its_row_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = TEXT.replace("logits", "forward").replace("Let a be", "Let forward_last be x plus x.\nLet a be")
+    text += "Let u be silu of forward.\nLet _u_last be forward_last plus u.\nLet w be _u_last plus forward.\n"
+    made = emitted(text, tmp_path / "out", prefill=3, outputs=("forward",))
+    np.random.default_rng(2).uniform(-1, 1, (8, 4)).tofile(made.folder / "emb.f64")
+    assert set(made.module.PROGRAM.prefill.last) == {"K0@0", "K0", "forward_last", "u", "_u_last", "w"}
+    for folder, way in (("one", []), ("many", ["--prefill"])):
+        assert run(made, "--tokens", "5,1,2,7", "--get", "*", "--npy", str(tmp_path / folder), *way) == 0
+    files = sorted((tmp_path / "one").glob("*.npy"))
+    assert {path.stem for path in files} >= {"u", "_u_last", "w", "forward", "forward_last", "K0"}
+    for path in files:
+        np.testing.assert_allclose(np.load(tmp_path / "many" / path.name), np.load(path), atol=1e-14)
+
+
+def test_what_was_found_against_an_operator_of_many_steps_is_refused(tmp_path: Path) -> None:
+    found = 'schema = "logos.sambaflow.support"\nversion = 1\n[operator.sum.float32]\nfinding = "failed"\n'
+    (tmp_path / "support.toml").write_text(found, encoding="utf-8")
+    sambaflow_job(TEXT, support=str(tmp_path / "support.toml"))
+    with pytest.raises(Refused) as refused:
+        sambaflow_job(TEXT, support=str(tmp_path / "support.toml"), prefill=3)
+    (one,) = refused.value.refusals
+    what = "rdu-sambaflow has no spelling of set row that the probes leave: set_rows uses sum, which failed in float32"
+    assert (one.code, one.what) == ("unsupported-op", what)
+
+
 def test_chunks_take_tokens(made: Emitted, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(made, "--prefill", "--set", "tok=1", "--set", "pos=0") == 1
     assert capsys.readouterr().err == "--prefill takes chunks of tokens, and none are given\n"
