@@ -36,6 +36,12 @@ def tables(random: Generator, i: int) -> Case:
     return case(steps, {"x": reals(random, steps, c), "m": whole}, values, i, *sets)
 
 
+def quantized_table(random: Generator, i: int) -> Case:
+    steps, c = STEPS[i % 5], 32 * (1 + i % 9)
+    made = case(steps, {"x": reals(random, steps, c)}, {}, i, "Let y be x plus x.")
+    return Case(made.text, made.values, made.blocks, storage=Storage(q8=frozenset({"x_of"})), steps=steps)
+
+
 def heads(op: str, wide: bool) -> Make:
     def make(random: Generator, i: int) -> Case:
         steps, count = STEPS[i % 5], (1, 2, 3, 8)[i % 4]
@@ -103,6 +109,7 @@ def pairs(op: str) -> Make:
 
 SPECS = (
     Spec("steps_of_tables", ("embedding_steps", "embedding_steps_int", "set_row_steps", "set_row_steps_int"), tables),
+    Spec("steps_of_a_table_in_q8", ("embedding_steps_q8",), quantized_table),
     *(Spec(f"{op}_across_heads_of_steps_{'wide' if wide else 'narrow'}", (), heads(op, wide))
       for op in ("rmsnorm", "l2norm") for wide in (False, True)),
     Spec("rope_of_steps", ("rope",), rope),

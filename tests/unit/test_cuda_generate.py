@@ -13,7 +13,7 @@ from logos import Machine, Refused, Request, Source, make_job, make_manager, run
 from logos.check import read_program
 from logos.grammar import make_grammar
 from logos.ops import OPS
-from logos_cuda import emit_generate
+from logos_cuda import Qwen30b, emit_generate, emit_qwen30b_generate
 from logos_cuda.host_build import compile_host
 
 DECODE = """\
@@ -232,3 +232,13 @@ def test_what_does_not_generate_is_refused(
     with pytest.raises(Refused) as error:
         make_job(make_manager(), request, "cuda")
     assert [one.text().splitlines()[0] for one in error.value.refusals] == refusals
+
+
+def test_a_30b_model_is_a_program_like_another() -> None:
+    few, more = (emit_qwen30b_generate(Qwen30b(layers=layers, context=64)) for layers in (2, 3))
+    kernels = [[line for line in text.splitlines() if line.startswith('extern "C" __global__')] for text in (few, more)]
+    assert kernels[0] == kernels[1]
+    assert 'const char *const ALONE = "";' in few
+    assert "QUANTS" in few
+    with pytest.raises(Refused, match="49 layers are asked for; the model has 48"):
+        emit_qwen30b_generate(Qwen30b(layers=49))

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from logos_cuda.lower import collect_inits as collect_inits
     from logos_cuda.lower import forward_graph as forward_graph
     from logos_cuda.lower import forward_graph_holding as forward_graph_holding
+    from logos_cuda.qwen30b import Qwen30b as Qwen30b
+    from logos_cuda.qwen30b import emit_qwen30b_generate as emit_qwen30b_generate
     from logos_cuda.stages import Buffer as Buffer
     from logos_cuda.stages import ForwardError as ForwardError
     from logos_cuda.stages import ForwardGraph as ForwardGraph
@@ -43,6 +45,7 @@ _HOMES = {
     "MoeWeights": "block",
     "Multiply": "storage",
     "Q8Reference": "block",
+    "Qwen30b": "qwen30b",
     "Record": "stages",
     "Stage": "stages",
     "StageRefusal": "stages",
@@ -51,6 +54,7 @@ _HOMES = {
     "emit_moe_forward": "block",
     "moe_dp4a_kernels": "block",
     "emit_generate": "generate",
+    "emit_qwen30b_generate": "qwen30b",
     "forward_graph": "lower",
     "forward_graph_holding": "lower",
 }

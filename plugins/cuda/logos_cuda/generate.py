@@ -60,7 +60,7 @@ def generation(graph: Graph, storage: Storage, steps: int = STEPS, held: Collect
         return Generation(step, None, alone=tuple(dict.fromkeys(refusal.what for refusal in refused.refusals)))
     except ForwardError as error:
         return Generation(step, None, alone=tuple(dict.fromkeys(refusal.what for refusal in error.refusals)))
-    own = tuple(dict.fromkeys((*step.held.values(), *step.scratch)))
+    own = {*step.held.values(), *step.scratch}
     more = tuple(buffer for buffer in dict.fromkeys((*many.held.values(), *many.scratch)) if buffer not in own)
     return Generation(replace(step, scratch=(*step.scratch, *more)), many, steps)
 
