@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from logos import Graph, Node, Value, plan_fusion
-from logos_cuda.lowering import Lowering, Memory
+from logos_cuda.lowering import Lowering, Memory, Runs
 from logos_cuda.spelling import chains, inputs, products
-
-Alone = dict[int, str]
-"""Why operations stand alone, by their index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +29,7 @@ class Fused:
     spell  adds a run's launches
     """
 
-    runs: Callable[[Sequence[Node], Memory], tuple[Sequence[Sequence[Node]], Alone]]
+    runs: Callable[[Sequence[Node], Memory], Runs]
     spell: Callable[[Lowering, Sequence[Node]], None]
 
 
@@ -67,7 +64,7 @@ def pieces(graph: Graph, memory: Memory, held: Collection[str]) -> Iterator[Piec
 
 
 def _pieces(
-    nodes: Sequence[Node], step: str, runs: Iterable[Sequence[Node]], alone: Alone, inner: Iterable[Value]
+    nodes: Sequence[Node], step: str, runs: Iterable[Sequence[Node]], alone: Mapping[int, str], inner: Iterable[Value]
 ) -> Iterator[Piece]:
     """A group's pieces, each where its last node stands: what it reads is above that."""
     found = {run[-1].index: tuple(run) for run in runs if len(run) > 1}

@@ -16,6 +16,9 @@ MOST_BLOCKS = 2**31 - 1
 Parameter = tuple[str, Argument]
 """A C parameter, such as `const Real *x`, and what a launch gives it."""
 
+Runs = tuple[Sequence[Sequence[Node]], dict[int, str]]
+"""The runs of nodes that become a stage each, and why others stand alone, by their index."""
+
 FAULT: Parameter = ("Fault *fault, int stage", Record.FAULT)
 ABSENT: Parameter = ("nullptr", 0)
 """An optional operand that the sentence leaves out: the kernel's text says nullptr, a launch gives nothing."""

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from logos import Node, Value
-from logos_cuda.lowering import ABSENT, Lowering, Memory, Parameter, blocks_for
+from logos_cuda.lowering import ABSENT, Lowering, Memory, Parameter, Runs, blocks_for
 from logos_cuda.spelling.rows import epsilon, runs_of, shape_of
 
 LONGEST = 16
 """Ops of one chain kernel: each adds two pointers to its registers."""
-
-Runs = tuple[Sequence[Sequence[Node]], dict[int, str]]
-"""The runs of nodes that become a stage each, and why others stand alone, by their index."""
 
 
 def chain_runs(nodes: Sequence[Node], memory: Memory) -> Runs:

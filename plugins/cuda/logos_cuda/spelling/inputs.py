@@ -6,16 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from logos import Node, Value
-from logos_cuda.lowering import ABSENT, THREADS, Lowering, Memory, Parameter
+from logos_cuda.lowering import ABSENT, THREADS, Lowering, Memory, Parameter, Runs
 from logos_cuda.spelling.rows import NARROW, epsilon, runs_of, shape_of
 from logos_cuda.stages import Element
 
 _MOST_BLOCKS = 4096
 _BY = {"silu": "BY_SILU", "sigmoid": "BY_SIGMOID", "decay": "BY_DECAY"}
 """What delta_inputs.cuh calls the op that makes a row."""
-
-Runs = tuple[Sequence[Sequence[Node]], dict[int, str]]
-"""The runs of nodes that become a stage each, and why others stand alone, by their index."""
 
 
 @dataclass

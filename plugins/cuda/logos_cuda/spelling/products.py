@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from logos import Node, Value
-from logos_cuda.lowering import ABSENT, Lowering, Memory, Parameter
+from logos_cuda.lowering import ABSENT, Lowering, Memory, Parameter, Runs
 from logos_cuda.spelling.arithmetic import by_rows
 from logos_cuda.stages import Element
 
@@ -13,9 +13,6 @@ MOST_PARTS = 8
 """Weights that one launch takes: a block looks through them for its own."""
 
 _THREADS = 128
-
-Runs = tuple[Sequence[Sequence[Node]], dict[int, str]]
-"""The runs of nodes that become a stage each, and why others stand alone, by their index."""
 
 
 def product_runs(nodes: Sequence[Node], memory: Memory) -> Runs:
