@@ -54,11 +54,12 @@ def test_24_steps_of_a_tiny_llama_lie_within_the_bound_and_choose_the_same(
 
 
 @pytest.mark.slow
-def test_3_steps_of_smollm2_lie_within_the_bound(smollm2: Path, tmp_path: Path, device: str) -> None:
+def test_3_steps_of_smollm2_by_float_weights_lie_within_the_bound(smollm2: Path, tmp_path: Path, device: str) -> None:
     logos("author", smollm2, "-o", "m.lg", "--context", "64", cwd=tmp_path)
-    given = ("--checkpoint", smollm2, "--tokens", "504,3575,282", "-D", device)
+    given = ("--checkpoint", smollm2, "--tokens", "504,3575,282", "-D", device, "-D", "q8=none")
     ran = logos("verify", "m.lg", "--target", "cuda", *given, cwd=tmp_path)
     assert "all 62 comparisons hold" in ran.stdout
+    assert "bound 0.0001 " in ran.stdout
 
 
 @pytest.mark.gpu
