@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
+import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
+from logos.atomic import write_if_changed
 from logos.execution import Array, Watch, loose_values, run_artifact, write_artifact
 from logos.hookspecs import GeneratingTarget, Inputs, Job, Target
 from logos.manager import Manager
@@ -12,6 +17,7 @@ from logos.near import suggestion
 from logos.reference import Record, check_generates
 from logos.refusal import Refused, refuse
 from logos.source import Spot
+from logos.stamps import stamp
 
 REFERENCE = "reference"
 
@@ -90,15 +96,40 @@ def generate_ids(
     tokens: Sequence[int],
     count: int,
     stop: Collection[int],
-    folder: Path,
     watch: Watch,
     say: Callable[[str], None],
 ) -> Iterator[int]:
-    """The ids that follow the tokens by the target's artifact, written in `folder`, as they come: at most `count`, up
-    to one of `stop`, which comes too. Every leaf has its value from the job's sources."""
-    write_artifact(target, job, {}, folder, watch)
+    """The ids that follow the tokens by the target's artifact, as they come: at most `count`, up to one of `stop`,
+    which comes too. Every leaf has its value from the job's sources. The artifact stays in the cache (`kept_artifact`).
+    """
+    folder = kept_artifact(target, job, watch)
     dtype = _dtype(target, job)
     yield from target.generate(job, Inputs(folder, folder, {}, tokens, (), dtype, True, count, say), stop)
+
+
+def kept_artifact(target: Target, job: Job, watch: Watch) -> Path:
+    """The folder of a target's artifact in the cache: written once for its texts, what is extracted and the stamps of
+    the files that it is extracted from. A killed run leaves it without its mark, and the next one finishes it."""
+    binding, artifacts = job.binding, target.emit(job)
+    sources = {bound.file for bound in binding.leaves if bound.file is not None}
+    sources.update(() if binding.checkpoint is None else binding.checkpoint.files)
+    stamps = [(os.path.abspath(path), stamp(os.fspath(path))) for path in sorted(sources)]
+    decided = (version("logos-build"), target.name, artifacts, target.steps(job).extractions, stamps)
+    key = hashlib.sha256(repr(decided).encode()).hexdigest()[:32]
+    folder = cache_folder() / "generate" / key
+    mark = folder / ".whole"
+    if not mark.is_file():
+        write_artifact(target, job, {}, folder, watch)
+        write_if_changed(mark, "")
+    return folder
+
+
+def cache_folder() -> Path:
+    """LOGOS_CACHE, else XDG_CACHE_HOME/logos, else .cache/logos of the home folder; a temporary one without a home."""
+    for variable, below in (("LOGOS_CACHE", "."), ("XDG_CACHE_HOME", "logos"), ("HOME", ".cache/logos")):
+        if chosen := os.environ.get(variable):
+            return Path(chosen) / below
+    return Path(tempfile.gettempdir()) / f"logos-{os.getuid()}"
 
 
 def _dtype(target: Target, job: Job) -> str:

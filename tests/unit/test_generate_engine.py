@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from fake_nvcc import without_nvcc
 from toy_build import Toy
 
 import logos_cuda.running
 from gguf_writer import gguf
+from logos import Job
+from logos.engine import cache_folder
 
 COUNT = 6
 """Tokens: a, b, c, d, the end of a turn, e. Each is followed by the next."""
@@ -100,6 +104,52 @@ def test_what_the_target_refuses_is_refused(counting: Toy) -> None:
     counting.write("p.lg", "\n".join(unfilled) + "\n")
     ran = counting.logos(*given)
     assert (ran.code, "e has no value [no-value-given]" in ran.err) == (1, True), ran.err
+
+
+def test_an_artifact_is_written_once(counting: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGOS_CACHE", os.fspath(tmp_path / "cache"))
+    (counting.folder / "w").mkdir()
+    one = np.eye(COUNT, dtype=np.float32)
+    (one + np.roll(one, 1, axis=1) * 2).tofile(counting.folder / "w/e.f32")
+    counting.write("p.lg", "\n".join(line for line in LINES if not line.startswith("Set item")) + "\n")
+    more = ("--weights", "w", "--prompt", "a", "-n", "2")
+    assert generated(counting, *more)[0]["generated"] == [1, 2]
+    (folder,) = (tmp_path / "cache/generate").iterdir()
+    assert sorted(path.name for path in folder.iterdir()) == [".whole", "generate.cu", "weights"]
+    with monkeypatch.context() as patch:
+        patch.setattr("logos.engine.write_artifact", None)
+        assert generated(counting, *more)[0]["generated"] == [1, 2]
+    (folder / ".whole").unlink()
+    (folder / "weights/e.f32").unlink()
+    assert generated(counting, *more)[0]["generated"] == [1, 2]
+    (one + np.roll(one, 2, axis=1) * 2).tofile(counting.folder / "w/e.f32")
+    assert generated(counting, *more)[0]["generated"] == [2]
+
+
+@pytest.mark.parametrize(("variable", "below"), [("XDG_CACHE_HOME", "logos"), ("HOME", ".cache/logos")])
+def test_where_the_cache_is(variable: str, below: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LOGOS_CACHE", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert cache_folder().name == f"logos-{os.getuid()}"
+    monkeypatch.setenv(variable, os.fspath(tmp_path))
+    assert cache_folder() == tmp_path / below
+
+
+def test_prompts_of_about_one_length_share_a_build(
+    toy: Toy, oracles: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = []
+
+    def generate_ids(target: object, job: Job, *more: object) -> Iterator[int]:
+        texts.append(job.graph.source.text)
+        return iter(())
+
+    monkeypatch.setattr("logos.engine.generate_ids", generate_ids)
+    checkpoint = os.fspath(oracles / "llama-tiny-untied/llama-tiny-untied-q8_0.gguf")
+    for prompt, count in (("a", "3"), ("The step of a rope", "40"), ("a", "300")):
+        given = ("--prompt", prompt, "-n", count, "--engine", "cuda")
+        assert toy.logos("generate", checkpoint, *given).code == 0
+    assert (texts[0] == texts[1], texts[0] == texts[2]) == (True, False)
 
 
 def test_a_device_s_fault_is_told_at_its_sentence(counting: Toy, tmp_path: Path) -> None:

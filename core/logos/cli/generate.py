@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import sys
-import tempfile
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +23,9 @@ if TYPE_CHECKING:
     from logos.job import Request
     from logos.manager import Manager
     from logos.weights.checkpoint import Text
+
+_BUILT_FOR = 256
+"""Positions by whose multiples an engine's context grows."""
 
 _ACTED_ON = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 """What a terminal would act on, but for tabs and line ends: a checkpoint's text may not."""
@@ -95,7 +97,10 @@ def command(
         raise refuse("empty-prompt", what, Spot("--prompt"), "give a text")
     request = Request(source, checkpoint or source, weights, family, options=options)
     if authored:
-        request = _authored(manager, request, context, len(ids) + count - 1)
+        needed = len(ids) + count - 1
+        # An engine builds for a context: prompts of about one length share a build.
+        needed = needed if engine == "reference" else -(-needed // _BUILT_FOR) * _BUILT_FOR
+        request = _authored(manager, request, context, needed)
     answer = _Answer(text, shown=not as_json)
     count = _room(load_graph(manager, request), ids, count, answer)
     if engine == "reference":
@@ -240,10 +245,8 @@ def _run_engine(
         else:
             say(text)
 
-    with tempfile.TemporaryDirectory(prefix="logos-generate-") as folder:
-        made = generate_ids(target, job, ids, count, answer.text.stop, Path(folder), watch, said)
-        for number in made:
-            answer.take(number)
+    for number in generate_ids(target, job, ids, count, answer.text.stop, watch, said):
+        answer.take(number)
     answer.finish()
     for text in later:
         say(text)
