@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from logos import Bound, Graph, Job, Refusal, Spot, TensorView, suggestion
+from logos import Bound, Graph, Job, Leaf, Refusal, Role, Spot, TensorView, suggestion
 from logos_cuda.storage import (
     EXPERTS,
     Multiply,
     Storage,
-    float_weights,
     half_tables,
     is_transposed,
     keeps_q8,
@@ -40,8 +39,13 @@ def _chosen(job: Job) -> Iterator[str]:
     for leaf in job.graph.leaves:
         named = leaf.name in asked
         matched = any(fnmatchcase(leaf.name, pattern) for pattern in asked if "*" in pattern)
-        if named or (matched and keeps_q8(job.graph, leaf) is None):
+        if named or (matched and _may_be_rounded(job, leaf)):
             yield leaf.name
+
+
+def _may_be_rounded(job: Job, leaf: Leaf) -> bool:
+    """Whether a pattern is meant to find a leaf: not a table that is computed to the last digit, such as rope's."""
+    return job.binding[leaf.name].role is not Role.TABLE and keeps_q8(job.graph, leaf) is None
 
 
 def _stored_q8(graph: Graph, bound: Bound) -> bool:
@@ -99,9 +103,9 @@ def choice_notes(job: Job) -> Iterator[str]:
     tables = half_tables(graph)
     if tables:
         yield f"the {len(tables)} tables of attention are {'float16' if storage.half else 'float32'} (-D kv)"
-    floats = [leaf.name for leaf in float_weights(graph, storage.q8)]
+    floats = [leaf.name for leaf in graph.leaves if leaf.name not in storage.q8 and _may_be_rounded(job, leaf)]
     if floats:
-        size = sum(leaf.value.size for leaf in float_weights(graph, storage.q8))
+        size = sum(job.binding[name].leaf.value.size for name in floats)
         asked = f"-D q8=NAME,… would make them {_megabytes(size * _Q8_BYTES)} and round those not stored so"
         listed = _listed([job.binding[name] for name in floats])
         yield f"{_weights(len(floats))} in float32, {_megabytes(size * _FLOAT_BYTES)}: {listed}; {asked}"

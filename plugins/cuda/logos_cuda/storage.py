@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 
@@ -98,8 +97,3 @@ def is_transposed(graph: Graph, leaf: Leaf) -> bool:
 def multiplied_by(graph: Graph, name: str) -> set[str]:
     """The ops that multiply by a weight."""
     return {node.op.name for node, hole in graph.readers(name) if node.op.name in ("matmul", "moe")}
-
-
-def float_weights(graph: Graph, q8: Collection[str]) -> tuple[Leaf, ...]:
-    """The leaves that could be kept in Q8_0 and are not."""
-    return tuple(leaf for leaf in graph.leaves if leaf.name not in q8 and keeps_q8(graph, leaf) is None)

@@ -9,8 +9,36 @@ __device__ __forceinline__ int dot16(int4 a, int4 b, int sum) {
     return __dp4a(a.w, b.w, __dp4a(a.z, b.z, __dp4a(a.y, b.y, __dp4a(a.x, b.x, sum))));
 }
 
-__device__ __forceinline__ int4 sixteen(const Quant *quants, Size half) {
-    return __ldg(reinterpret_cast<const int4 *>(quants) + half);
+// What a lane reads of a row of W and of the rows of x: half-blocks of quants, and its block's scale. Pointers rather
+// than indexes, which would take twice the registers.
+struct Lane {
+    const int4 *w, *x;
+    const float *ws, *xs;
+
+    template <int lanes>
+    __device__ __forceinline__ void advance(int rounds) {
+        w += 2 * rounds * lanes;
+        x += 2 * rounds * lanes;
+        ws += rounds * lanes;
+        xs += rounds * lanes;
+    }
+};
+
+// A round: the products of two half-blocks `first` and `second` of W, `scale` of the block that this lane is to have,
+// with those of `count` rows of x, `apart` blocks apart. `round` is the round's number behind `at`.
+template <int lanes, int rows>
+__device__ __forceinline__ void add_round(const Lane &at, int round, int4 first, int4 second, float scale, bool near,
+                                          bool far, bool there, Size apart, int count, float (&sum)[rows]) {
+    const bool odd = threadIdx.x % 2 == 1;
+#pragma unroll
+    for (int row = 0; row < rows; ++row) {
+        if (rows > 1 && row >= count) break;
+        const int4 *quants = at.x + 2 * row * apart + 2 * round * lanes;
+        const int a = near ? dot16(first, __ldg(quants), 0) : 0;
+        const int b = far ? dot16(second, __ldg(quants + lanes), 0) : 0;
+        const int whole = (odd ? b : a) + __shfl_xor_sync(WHOLE_WARP, odd ? a : b, 1);
+        if (there) sum[row] = fmaf(static_cast<float>(whole), scale * __ldg(at.xs + row * apart + round * lanes), sum[row]);
+    }
 }
 
 // This lane's share of a row's products with `count` rows of quants x, `xs` their scales, `apart` blocks apart. A lane
@@ -18,44 +46,25 @@ __device__ __forceinline__ int4 sixteen(const Quant *quants, Size half) {
 // gives each a whole block: the even lane one of the first, the odd lane one of the second. Integer sums are exact, and
 // the floats are added in the order of the blocks: the same on every device.
 template <int lanes, int rows>
-__device__ __forceinline__ void share_chunk(int4 first, int4 second, float scale, const Quant *x, const Real *xs,
-                                            Size blocks, Size apart, int count, Size half, Size block,
-                                            float (&sum)[rows]) {
-    const bool odd = threadIdx.x % 2 == 1;
-    const bool near = half < 2 * blocks, far = half + lanes < 2 * blocks, there = block < blocks;
-#pragma unroll
-    for (int row = 0; row < rows; ++row) {
-        if (rows > 1 && row >= count) break;
-        const Quant *quants = x + row * apart * 32;
-        const int a = near ? dot16(first, sixteen(quants, half), 0) : 0;
-        const int b = far ? dot16(second, sixteen(quants, half + lanes), 0) : 0;
-        const int whole = (odd ? b : a) + __shfl_xor_sync(WHOLE_WARP, odd ? a : b, 1);
-        if (there) sum[row] = fmaf(static_cast<float>(whole), scale * __ldg(xs + row * apart + block), sum[row]);
-    }
-}
-
-template <int lanes, int rows>
 __device__ __forceinline__ void q8_share(const Quant *w, const Real *ws, const Quant *x, const Real *xs, Size blocks,
                                          Size apart, int count, int lane, float (&sum)[rows]) {
-    const int4 none = {0, 0, 0, 0};
-    const Size own = lane % 2 == 1 ? (lanes + lane) / 2 : lane / 2;
-    Size base = 0;
-    // Four loads of 16 bytes are under way at once.
-    for (; base + 2 * lanes <= blocks; base += 2 * lanes) {
-        const Size half = 2 * base + lane, block = base + own;
-        const int4 a = sixteen(w, half), b = sixteen(w, half + lanes);
-        const int4 c = sixteen(w, half + 2 * lanes), d = sixteen(w, half + 3 * lanes);
-        const float first = __ldg(ws + block), second = __ldg(ws + block + lanes);
-        share_chunk<lanes>(a, b, first, x, xs, blocks, apart, count, half, block, sum);
-        share_chunk<lanes>(c, d, second, x, xs, blocks, apart, count, half + 2 * lanes, block + lanes, sum);
-    }
+    const int own = lane % 2 == 1 ? (lanes + lane) / 2 : lane / 2;
+    Lane at = {reinterpret_cast<const int4 *>(w) + lane, reinterpret_cast<const int4 *>(x) + lane, ws + own, xs + own};
+    Size left = blocks;
+    // Four loads of 16 bytes are under way at once; more would cost the registers that keep warps resident.
 #pragma unroll 1
-    for (; base < blocks; base += lanes) {
-        const Size half = 2 * base + lane, block = base + own;
-        const int4 a = half < 2 * blocks ? sixteen(w, half) : none;
-        const int4 b = half + lanes < 2 * blocks ? sixteen(w, half + lanes) : none;
-        const float scale = block < blocks ? __ldg(ws + block) : 0.0f;
-        share_chunk<lanes>(a, b, scale, x, xs, blocks, apart, count, half, block, sum);
+    for (; left >= 2 * lanes; left -= 2 * lanes, at.advance<lanes>(2)) {
+        const int4 a = __ldg(at.w), b = __ldg(at.w + lanes), c = __ldg(at.w + 2 * lanes), d = __ldg(at.w + 3 * lanes);
+        const float first = __ldg(at.ws), second = __ldg(at.ws + lanes);
+        add_round<lanes>(at, 0, a, b, first, true, true, true, apart, count, sum);
+        add_round<lanes>(at, 1, c, d, second, true, true, true, apart, count, sum);
+    }
+    const int4 none = {0, 0, 0, 0};
+#pragma unroll 1
+    for (; left > 0; left -= lanes, at.advance<lanes>(1)) {
+        const bool near = lane < 2 * left, far = lane + lanes < 2 * left, there = own < left;
+        const int4 a = near ? __ldg(at.w) : none, b = far ? __ldg(at.w + lanes) : none;
+        add_round<lanes>(at, 0, a, b, there ? __ldg(at.ws) : 0.0f, near, far, there, apart, count, sum);
     }
 }
 

@@ -73,7 +73,7 @@ def _product_q8(lowering: Lowering, b: Buffer, y: Buffer, sizes: tuple[int, int,
     by, lanes = ("warps", 32) if n >= FILLING_ROWS or k <= SHORT_Q8_ROW else ("blocks", 128)
     blocks = min(-(-n // (128 // lanes)), _MOST_ROW_BLOCKS)
     name, call = f"matvec_q8_by_{by}{suffix}", f"matvec_q8<{lanes}, {rows}>"
-    lowering.launch(name, "matvec_q8.cuh", call, parameters, blocks, threads=128)
+    lowering.launch(name, "matvec_q8.cuh", call, parameters, blocks, 128, registers=True)
 
 
 def _one_row(

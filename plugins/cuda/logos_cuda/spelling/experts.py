@@ -55,7 +55,8 @@ def _launch(
     if lowering.storage.multiply is Multiply.EXACT:
         lowering.notes.append(f"{names} in Q8_0, multiplied exact")
         call = f"{name}_exact"
-        lowering.launch(call, "experts_exact.cuh", call, [(f"const Real *{of}", x), *stored, *rest], blocks)
+        exact: list[Parameter] = [(f"const Real *{of}", x), *stored, *rest]
+        lowering.launch(call, "experts_exact.cuh", call, exact, blocks)
         return
     passes, suffix = (1, "") if lowering.storage.single_pass else (2, "_two_pass")
     lowering.notes.append(f"{names} in Q8_0, multiplied dp4a in {('one pass', 'two passes')[passes - 1]}")
@@ -63,4 +64,4 @@ def _launch(
     if of != "x" or passes == 2:
         lowering.quantize(x, made)
     parameters = [*quants(of, made, True), *stored, *rest]
-    lowering.launch(f"{name}_q8{suffix}", "experts_q8.cuh", f"{name}_q8<{passes}>", parameters, blocks)
+    lowering.launch(f"{name}_q8{suffix}", "experts_q8.cuh", f"{name}_q8<{passes}>", parameters, blocks, registers=True)
