@@ -107,3 +107,13 @@ def test_a_stage_is_of_the_layer_of_its_leaves_else_of_its_values() -> None:
     stages = tuple(DeviceStage((node.index,), ("k",), 1, 1) for node in graph.nodes)
     layers = {sum_.layer: sum_.stages for sum_ in by_layer(graph, DevicePlan(stages, ()))}
     assert layers == {0: 6, 7: 1, None: 3}
+
+
+def test_of_experts_those_that_are_chosen_are_read(toy: Toy) -> None:
+    """A row of 4, a router of 4 rows, and a quarter of 8, 8 and 16 rows of experts."""
+    shapes = {"x": "1 by 4", "R": "4 by 4", "G": "8 by 4", "U": "8 by 4", "D": "16 by 2"}
+    declared = "".join(f"Let {name} be a {shape} tensor of Real.\n" for name, shape in shapes.items())
+    experts = "Let y be moe of x with router R gate G up U down D top 1 of 4 experts.\n"
+    toy.write("p.lg", declared + experts)
+    launched = "matvec_by_warps, choose_experts, experts_hidden, experts_down"
+    assert f"      launches {launched}; reads 176 bytes, writes 16 bytes\n" in toy.logos("explain", *CUDA).out
