@@ -111,9 +111,9 @@ def test_random_damage_ends_in_a_refusal_or_a_success(oracles: Path, tmp_path: P
                 for at, new in changes:
                     file.seek(at)
                     file.write(new[: len(data) - at])
-                started = time.monotonic()
+                started = time.process_time()
                 outcomes[read_all(path, whole=name == "small" or turn % 20 == 0)] += 1
-                slowest = max(slowest, time.monotonic() - started)
+                slowest = max(slowest, time.process_time() - started)
                 for at, new in changes:
                     file.seek(at)
                     file.write(data[at : at + len(new)])
