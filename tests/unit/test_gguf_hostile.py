@@ -20,8 +20,8 @@ from logos_gguf.container import MOST_STRINGS, MOST_TENSORS
 SECONDS = 2
 KILOBYTES = 300_000
 
-# Each command on each file, in one process; what each came to with its seconds of computing (alone on a machine it takes
-# as long on the clock; a busy one would make a flaky test of that), and the most memory that any took.
+# Each command on each file, in one process; what each came to with its seconds of computing (alone on a machine it
+# takes as long on the clock; a busy one would make a flaky test of that), and the most memory that any took.
 COMMANDS = """
 import json, os, sys, time
 from pathlib import Path
