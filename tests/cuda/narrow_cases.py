@@ -65,7 +65,7 @@ def matvec(how: str, rows: int, long: bool) -> Make:
     """Products of one row or several; `long` rows of W take a block each."""
 
     def make(random: Generator, i: int) -> Case:
-        k, n = 32 * BLOCKS[i % 17], EDGES[i]
+        k, n = 32 * BLOCKS[i % 17], EDGES[i] if BLOCKS[i % 17] <= 64 else 2053  # a warp takes a row of many
         m = 1 if rows == 1 else (2, 3, 7, 8, 9, 12, 17)[i % 7]
         if long:
             k, n = 32 * (65, 66, 96, 127, 128, 129, 192, 256, 257)[i % 9], EDGES[i % 20]
