@@ -48,7 +48,7 @@ def _widths(by: str, random: Generator, i: int, parts: int) -> tuple[int, list[i
     few_rows = [int(random.choice(EDGES[:20])) for _ in range(parts)]
     if by == "warps":
         return EDGES[i] if EDGES[i] <= 512 else 512, few_rows
-    return WIDE[i % 15], [2051, *few_rows[1:]] if by == "mixed" else few_rows
+    return (WIDE[i % 5], [2051, *few_rows[1:]]) if by == "mixed" else (WIDE[i % 15], few_rows)
 
 
 def parts(by: str, count: int) -> Make:

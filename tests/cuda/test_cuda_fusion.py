@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -79,11 +80,19 @@ def test_fused_and_held_agree_to_the_bit(bench: Bench, order: str) -> None:
     assert compared(bench, [one for spec in SPECS for one in spec.cases(QUICK)], order) == []
 
 
+@pytest.fixture(scope="module")
+def benches(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Spec], Bench]:
+    """A bench of all that a spec's shapes launch, built when it is first asked for."""
+    return cache(lambda spec: build(
+        tmp_path_factory.mktemp("spec"), [way for one in spec.cases() for way in ways(one, [FUSES])]
+    ))  # fmt: skip
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
-def test_thirty_shapes_of_each_fused_kernel(bench: Bench, spec: Spec, order: str) -> None:
-    assert compared(bench, list(spec.cases()), order) == []
+def test_thirty_shapes_of_each_fused_kernel(benches: Callable[[Spec], Bench], spec: Spec, order: str) -> None:
+    assert compared(benches(spec), list(spec.cases()), order) == []
 
 
 def random_case(seed: int) -> Case:
