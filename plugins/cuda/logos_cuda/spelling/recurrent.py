@@ -18,7 +18,8 @@ def causal_conv(lowering: Lowering) -> None:
         ("Real *ring", lowering.state("CS")), ("Real *y", lowering.out),
         ("Size taps", taps), ("Size columns", x.columns), ("Size steps", x.rows),
     ]  # fmt: skip
-    lowering.launch("causal_conv", "recurrent.cuh", "causal_conv", parameters, blocks_for(x.columns))
+    blocks = blocks_for(x.columns)
+    lowering.launch("causal_conv", "recurrent.cuh", "causal_conv", parameters, blocks, registers=True)
 
 
 def decay(lowering: Lowering) -> None:
