@@ -29,7 +29,7 @@ def dp4a(*names: str, single_pass: bool = True) -> Storage:
 
 
 def awkward(random: Generator, i: int, x: Array) -> Array:
-    """Blocks of zeros, of values below the least normal float, of one large value among small ones, of ±6e4."""
+    """Blocks of zeros, of values below the least normal float, of one large value among small ones, of ±6e4, of ties."""
     flat = x.reshape(-1, 32)
     rows = random.integers(len(flat), size=(4, 1 + len(flat) // 8))
     flat[rows[0]] = 0
@@ -38,6 +38,8 @@ def awkward(random: Generator, i: int, x: Array) -> Array:
         flat[rows[2], 5] = 100
     if i % 4 == 1:
         flat[rows[3]] = np.where(flat[rows[3]] < 0, np.float32(-6e4), np.float32(6e4))
+    flat[0] = np.arange(32) - np.float32(15.5)  # halfway between quants, by a scale of 1
+    flat[0, 0] = 127
     return x
 
 
