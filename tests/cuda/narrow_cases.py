@@ -29,7 +29,7 @@ def dp4a(*names: str, single_pass: bool = True) -> Storage:
 
 
 def awkward(random: Generator, i: int, x: Array) -> Array:
-    """Blocks of zeros, of values below the least normal float, of one large value among small ones, of ±6e4, of ties."""
+    """Blocks of zeros, below the least normal float, of one large value among small ones, of ±6e4, of ties."""
     flat = x.reshape(-1, 32)
     rows = random.integers(len(flat), size=(4, 1 + len(flat) // 8))
     flat[rows[0]] = 0
