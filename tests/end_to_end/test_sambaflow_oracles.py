@@ -48,7 +48,9 @@ def run(folder: Path, *arguments: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [
+    pytest.param(case, marks=[pytest.mark.slow] if case in ("llama-tiny-rope3", "qwen3-tiny") else []) for case in CASES
+])  # fmt: skip
 def test_module_gives_the_oracles_logits(
     case: str, oracles: Path, oracle_cases: dict[str, Any], tmp_path: Path
 ) -> None:
