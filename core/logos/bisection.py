@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logos.bounds import BOUNDS
 from logos.graph import Graph, Node, Value
 from logos.measure import Gap, Measure, beyond_rounding, gap_between, largest
 from logos.reference import evaluate
 from logos.refusal import Refused
-from logos.verification import BOUNDS, bound_of, is_near
+from logos.verification import bound_of, is_near
 
 Array = NDArray[Any]
 Found = Mapping[Value, Array]

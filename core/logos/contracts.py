@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Collection, Container
 from typing import Any
 
+from logos.bounds import DTYPES
 from logos.discovery import said
 from logos.hookspecs import API, Job, Target
 from logos.op import Op, Rows, TypeRule
 from logos.refusal import Refused, refuse
 from logos.source import Spot
-from logos.verification import DTYPES
 
 _ASKED = ("refusals", "emit", "steps", "outputs", "dtypes", "run")
 

@@ -9,7 +9,8 @@ import pytest
 pytest.importorskip("torch", reason="needs the extra logos-build[torch]")
 
 from logos import make_manager
-from logos.verification import BOUNDS, compared, judge
+from logos.bounds import BOUNDS
+from logos.verification import compared, judge
 from logos_sambaflow.alternatives import ALTERNATIVES
 from logos_sambaflow.parts import digest
 from logos_sambaflow.probe_programs import program

@@ -12,9 +12,10 @@ import pytest
 pytest.importorskip("torch", reason="needs the extra logos-build[torch]")
 
 from logos import Op, Shapes, make_manager
+from logos.bounds import BOUNDS
 from logos.conformance import Form, make_case, prepare, program, random_sizes, variants
 from logos.ops import OPS
-from logos.verification import BOUNDS, compared, judge
+from logos.verification import compared, judge
 from logos_sambaflow.spelling import SPELLS
 from sambaflow_modules import emitted, reference, rounded, stepped
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from logos.bounds import BOUNDS
 from logos.check import read_program
 from logos.conformance.cases import Case, forms, make_case
 from logos.conformance.sizes import awkward_pins, pinned_sizes
@@ -20,7 +21,7 @@ from logos.graph import Graph
 from logos.op import Op
 from logos.reference import Machine, initial
 from logos.source import Source
-from logos.verification import BOUNDS, Verdict, compared, judge
+from logos.verification import Verdict, compared, judge
 from logos.weights.fill import fill
 
 Arrays = Mapping[str, NDArray[Any]]

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from logos.bounds import BOUNDS
 from logos.graph import Value
-from logos.verification import BOUNDS, difference
+from logos.verification import difference
 from logos.weights.encode import bfloat16_bits
 
 if TYPE_CHECKING:
