@@ -94,7 +94,7 @@ def test_a_version_that_there_is_not_is_refused_by_both(artifact: Path, capfd: p
 
 def test_no_argument_is_longer_than_the_system_takes(tmp_path: Path) -> None:
     taps = tuple(f"a_rather_long_name_{number}" for number in range(30_000))
-    arguments = _shown(Inputs(tmp_path, tmp_path, {}, (), taps, "float32"))
+    arguments = _shown(Inputs(tmp_path, tmp_path, {}, (), taps, "float32"), prefill=False)
     assert max(map(len, arguments)) < 2**17
     named = [name for option, value in pairwise(arguments) if option == "--get" for name in value.split(",")]
     assert named == list(taps)

@@ -44,7 +44,7 @@ def run_module(job: Job, inputs: Inputs) -> Mapping[str, NDArray[Any]]:
 
 def _command(job: Job, inputs: Inputs, scratch: Path) -> list[str]:
     command = [sys.executable, "-I", str(inputs.artifact / "model.py"), "--weights", str(inputs.weights)]
-    command += [*_shown(job, inputs), "--npy", str(scratch / "out")]
+    command += [*_shown(inputs, bool(job.options.prefill)), "--npy", str(scratch / "out")]
     for number, (name, array) in enumerate(inputs.arrays.items()):
         path = scratch / f"{number}.npy"
         np.save(path, array)
@@ -52,12 +52,12 @@ def _command(job: Job, inputs: Inputs, scratch: Path) -> list[str]:
     return command
 
 
-def _shown(job: Job, inputs: Inputs) -> list[str]:
+def _shown(inputs: Inputs, prefill: bool) -> list[str]:
     """The arguments that say the same in every folder."""
     arguments = ["--dtype", inputs.dtype]
     for first in range(0, len(inputs.taps), _NAMES_AT_ONCE):
         arguments += ["--get", ",".join(inputs.taps[first : first + _NAMES_AT_ONCE])]
-    if job.options.prefill and len(inputs.tokens):
+    if prefill and len(inputs.tokens):
         arguments += ["--prefill"]
     if not inputs.checks:
         arguments += ["--no-checks"]
@@ -74,7 +74,7 @@ def _failed(job: Job, inputs: Inputs, done: subprocess.CompletedProcess[str]) ->
     program = job.graph.source.name
     by_hand = (
         f"`{shlex.join(['logos', 'build', program, '--target', 'rdu-sambaflow'])} --out DIR` with the options given "
-        f"here, then `python -I DIR/model.py {shlex.join(_shown(job, inputs))}`"
+        f"here, then `python -I DIR/model.py {shlex.join(_shown(inputs, bool(job.options.prefill)))}`"
     )
     next_ = f"it ended with exit code {done.returncode}; to run it by hand, {by_hand}"
     return refuse("module-failed", what, Spot(f"model.py of {program}"), next_)
