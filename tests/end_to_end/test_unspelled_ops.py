@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PLUGIN = Path(__file__).parents[1] / "sample_plugin"
+PLUGIN = Path(__file__).parents[1] / "abacus_plugin"
 PROGRAM = """\
 Let x be a 2 by 4 tensor of Real.
 Let R be a 3 by 4 tensor of Real.

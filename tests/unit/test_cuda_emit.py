@@ -125,8 +125,8 @@ def test_a_changed_header_rebuilds_its_users_alone(tmp_path: Path) -> None:
 
 
 def test_everything_that_no_kernel_takes_is_in_one_report(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
-    sample = os.fspath(ROOT / "tests/sample_plugin")
-    monkeypatch.syspath_prepend(sample)
+    abacus = os.fspath(ROOT / "tests/abacus_plugin")
+    monkeypatch.syspath_prepend(abacus)
     toy.write("unfit.lg", UNFIT)
     ran = toy.build("unfit.lg", "--target", "cuda", "--out", "made", "-D", "kind=op")
     assert (ran.code, ran.out) == (1, "")

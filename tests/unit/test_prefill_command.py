@@ -13,7 +13,7 @@ import pytest
 
 from logos.cli.main import main
 
-PLUGIN = Path(__file__).parents[1] / "sample_plugin"
+PLUGIN = Path(__file__).parents[1] / "abacus_plugin"
 PROGRAM = """\
 Let tok be a 1 by 1 tensor of Int.
 Let pos be a 1 by 1 tensor of Int.
