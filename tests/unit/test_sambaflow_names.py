@@ -16,6 +16,7 @@ BREAKING = (
     "forward half float type state_dict parameters training dump_patches __init__ __x __dict__ sigmoid set_row linear"
     " lambda None self torch F nn code graph device"
 )
+BREAKING_IN_LOWER_CASE = "As IF In NaN Torch Self Device Fx_pytree"
 WORDS = "of with be plus Let matmul row"
 
 
@@ -35,7 +36,9 @@ def test_a_breaking_name_is_lengthened_past_other_variables() -> None:
     }
 
 
+LOWERED = {*keyword.kwlist, "self", "torch", "device", "fx_pytree", "inf", "nan", "pytree"}
 NAMES = st.one_of(
+    st.sampled_from(sorted(LOWERED)).map(str.capitalize),
     st.sampled_from(sorted(reserved())),
     st.sampled_from(sorted(reserved())).map(lambda name: name + "_"),
     st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,6}", fullmatch=True),
@@ -53,7 +56,9 @@ def test_names_are_sound_distinct_and_the_same_each_time(variables: list[str]) -
         assert not keyword.iskeyword(name)
         assert not name.startswith("_")
         assert name not in reserved()
-        assert name == variable or variable in reserved() or variable.startswith("_")
+        assert name.lower() not in LOWERED
+        kept = variable not in reserved() and variable.lower() not in LOWERED and not variable.startswith("_")
+        assert (name == variable) == kept
 
 
 def test_everything_that_torch_gives_a_module_is_reserved() -> None:
@@ -91,9 +96,10 @@ def test_programs_of_breaking_names_alone_export_and_trace(tmp_path: Path) -> No
     torch = pytest.importorskip("torch", reason="needs the extra logos-build[torch]")
     from sambaflow_modules import emitted, quietly_traced, reference
 
-    names = [*BREAKING.split(), "pad"]
-    for number in range(0, len(names) - 3, 4):
-        group = names[number : number + 4]
+    names, lower = [*BREAKING.split(), "pad"], BREAKING_IN_LOWER_CASE.split()
+    groups = [names[number : number + 4] for number in range(0, len(names), 4)]
+    groups += [["w", *lower[number : number + 2], "y"] for number in range(0, len(lower), 2)]
+    for number, group in enumerate(groups):
         made = emitted(program(*group), tmp_path / str(number))
         values = made.noise()
         module = made.module.LogosModule().load_weights(tmp_path, "float64", {group[0]: values[group[0]]})

@@ -29,6 +29,9 @@ range_constraints recompile save save_to_buffer shape_env to_folder validate_inp
 _OWN = "self torch F nn math Tensor load_weights initial_states"
 """The emitted file's own names that forward reads, and LogosModule's methods."""
 
+_LOWERED = frozenset((*keyword.kwlist, "self", "torch", "device", "fx_pytree", "inf", "nan", "pytree"))
+"""What an argument of forward may not be in lower case: torch.export writes code in which all of them are."""
+
 
 @cache
 def reserved(prefill: bool = False) -> frozenset[str]:
@@ -47,7 +50,7 @@ def python_names(variables: Iterable[str], prefill: bool = False) -> Mapping[str
     """
     variables = tuple(variables)
     broken = reserved(prefill)
-    taken = {variable for variable in variables if variable not in broken and not variable.startswith("_")}
+    taken = {name for name in variables if not name.startswith("_") and not _breaks(name, broken)}
     names = {}
     for variable in variables:
         names[variable] = variable if variable in taken else fresh(variable, taken, broken)
@@ -58,6 +61,10 @@ def python_names(variables: Iterable[str], prefill: bool = False) -> Mapping[str
 def fresh(name: str, taken: Iterable[str], broken: frozenset[str] = frozenset()) -> str:
     """The name, lengthened until it is neither taken nor reserved."""
     name = f"v{name}" if name.startswith("_") else name
-    while name in taken or name in broken:
+    while name in taken or _breaks(name, broken):
         name += "_"
     return name
+
+
+def _breaks(name: str, broken: frozenset[str]) -> bool:
+    return name in broken or name.lower() in _LOWERED
