@@ -27,7 +27,7 @@ Let W be a 4 by 4 tensor of Real.
 Set item 1 of W to 2.
 Let y be x matmul W.
 """
-HEAVY = ("numpy", "torch", "rich", "click", "pluggy", "logos_gguf", "logos_sambaflow")
+HEAVY = ("numpy", "torch", "rich", "click", "pluggy", "logos_cuda", "logos_gguf", "logos_sambaflow")
 
 
 def main() -> int:

@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
+from command_line import PROGRAM as SHOWN
+from command_line import Logos
 from process import RIGHTS
-from toy_build import PROGRAM, Toy
+from toy_build import PROGRAM, Ran, Toy
+
+from logos.cli.main import main
 
 PLUGIN = Path(__file__).parents[1] / "toy_plugin"
 
@@ -23,6 +28,28 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFi
     made = Toy(folder, capfd)
     made.write("p.lg", PROGRAM)
     return made
+
+
+@pytest.fixture(params=range(3))
+def random(request: pytest.FixtureRequest) -> np.random.Generator:
+    return np.random.default_rng(request.param)
+
+
+@pytest.fixture
+def logos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Logos:
+    """The command, run in a folder that holds p.lg."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "p.lg").write_text(SHOWN, encoding="utf-8")
+
+    def run(*arguments: str) -> Ran:
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as exit:
+            main([*arguments])
+        captured = capfd.readouterr()
+        assert isinstance(exit.value.code, int)
+        return Ran(exit.value.code, captured.out, captured.err)
+
+    return run
 
 
 WITHOUT_RIGHTS = pytest.StashKey[list[str]]()

@@ -55,3 +55,12 @@ class Toy:
         root = self.folder / folder
         files = (path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file())
         return sorted(file for file in files if not file.startswith(".logos/"))
+
+
+def stamps(folder: Path) -> dict[str, int]:
+    """When each file of an artifact was written, by name."""
+    return {
+        path.name: path.stat().st_mtime_ns
+        for path in folder.rglob("*")
+        if path.is_file() and ".logos" not in path.parts
+    }
