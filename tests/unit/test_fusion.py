@@ -207,6 +207,7 @@ def test_a_sum_and_its_norm_act_as_one_and_the_sum_is_stored_where_it_is_read() 
     assert inner(text.replace("z be r plus", "z be y plus"), "add-norm") == [[], ["r"], []]
     assert planned(text.replace(" with weight w", ""), "add-norm") == ["1", "2", "3", "4"]
     assert planned(text.replace("of r with", "of r plus x with"), "add-norm") == ["1", "2", "3", "4"]
+    assert planned(text.replace("with weight w", "with weight r"), "add-norm") == ["1", "2", "3", "4"]
 
 
 def test_rows_for_products_in_q8_are_stored_so_by_what_makes_them() -> None:

@@ -47,13 +47,15 @@ def _is_alike(one: Value | None, other: Value | None) -> bool:
 
 
 def added_norms(scope: Scope, nodes: Sequence[Node]) -> Iterator[Match]:
-    """A sum of two equal shapes, and a weighted rmsnorm of it."""
+    """A sum of two equal shapes, and an rmsnorm of it weighted by something else."""
     inside = {node.index for node in nodes}
     for node in nodes:
         if node.op.name != "rmsnorm" or node.operands["W"] is None or node.operands["RES"] is not None:
             continue
         added = scope.maker(node.operands["X"], "plus")
-        if added is not None and added.index in inside and _is_even(added):
+        if added is None or added.index not in inside or not _is_even(added):
+            continue
+        if node.operands["W"] != added.out:  # a weight is read from memory, and nothing may store the sum
             yield added, node
 
 
