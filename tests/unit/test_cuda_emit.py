@@ -134,7 +134,8 @@ def test_everything_that_no_kernel_takes_is_in_one_report(toy: Toy, monkeypatch:
     assert said == [
         "unfit.lg:3:1: target cuda does not spell the op relu (spelled by the installed target abacus) "
         "[op-not-spelled]",
-        "unfit.lg: kind op takes a program of one operation; this one has 3 [not-one-operation]",
+        "unfit.lg: kind op takes a program of one operation, or of several that fuse into one stage; this one has 3 "
+        "operations [not-one-operation]",
         "unfit.lg:4:1: statement 2, attention: K is a table of Int; the kernel reads tables of Real [no-kernel]",
         "unfit.lg:4:1: statement 2, attention: heads of 8192 elements; the kernel takes up to 512 [no-kernel]",
     ]

@@ -34,6 +34,23 @@ Show item 2 of K.
 Let logits be x matmul W.
 Let next be argmax of logits.
 """
+FUSED = {
+    "add-norm": """\
+Let x be a 2 by 7 tensor of Real.
+Let r be a 2 by 7 tensor of Real.
+Let w be a 1 by 7 tensor of Real.
+Let s be x plus r.
+Let y be rmsnorm of s with weight w.
+""",
+    "gate-up": """\
+Let x be a 1 by 6 tensor of Real.
+Let G be a 6 by 5 tensor of Real.
+Let U be a 6 by 5 tensor of Real.
+Let g be x matmul G.
+Let u be x matmul U.
+Let y be swiglu of g and u.
+""",
+}
 ONE = "Let x be a 2 by 3 tensor of Int.\nLet y be x plus x.\n"
 HERE = "there is no GPU here: running the same text on the host's processor\n"
 TOKENS = ("--fill", "noise", "--tokens", "3,1")
@@ -116,6 +133,35 @@ def test_kind_op_is_verified_with_its_checksum(toy: Toy, monkeypatch: pytest.Mon
         "op.cu of one.lg: the program printed the checksum -15; the sum of its output is -16 [checksum-differs]\n"
         "  next: tell LOGOS's authors\n"
     ))  # fmt: skip
+
+
+@pytest.mark.parametrize("step", FUSED)
+def test_kind_op_takes_operations_that_fuse_into_one_stage(
+    toy: Toy, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    toy.write("pair.lg", FUSED[step])
+    verify = ("verify", "pair.lg", "--target", "cuda", "-D", "kind=op", "-q")
+    ran = toy.logos(*verify)
+    assert (ran.code, ran.out.splitlines()[-1]) == (0, "all 1 comparisons hold")
+    # The products alone are still one by qkv.
+    count = {"add-norm": 2, "gate-up": 3}[step]
+    ran = toy.logos(*verify, "--hold", step)
+    assert (ran.code, ran.err) == (1, (
+        "pair.lg: kind op takes a program of one operation, or of several that fuse into one stage; this one has "
+        f"{count} operations in 2 stages [not-one-operation]\n"
+        "  next: leave the option out, for kind forward\n"
+    ))  # fmt: skip
+    true = logos_cuda.running.subprocess.run
+
+    def lying(*arguments: Any, **more: Any) -> Any:
+        ran = true(*arguments, **more)
+        if isinstance(ran.stdout, str):
+            ran.stdout = repr(float(ran.stdout) * (1 + 2**-50))
+        return ran
+
+    monkeypatch.setattr(logos_cuda.running.subprocess, "run", lying)
+    ran = toy.logos(*verify)
+    assert (ran.code, " [checksum-differs]\n" in ran.err) == (1, True)
 
 
 def test_a_gpu_is_used_where_there_is_one(decode: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,9 @@ from typing import Literal
 class Options:
     """How to emit, build and run.
 
-    kind      `forward` is the composed program; `op` a program of one operation, which prints its result's checksum;
-              `generate` a decode step that goes on from a prompt by itself; `moe` a block of routed experts
+    kind      `forward` is the composed program; `op` one operation, or several that fuse into one stage, which prints
+              its result's checksum; `generate` a decode step that goes on from a prompt by itself; `moe` a block of
+              routed experts
     arch      the architectures to build for, beside PTX for newer ones; `native` asks the GPU of this machine
     compile   `nvcc` builds the executable; `off` writes the source and the weights alone
     ccbin     the host compiler that nvcc is to use; empty: nvcc's own choice

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -46,7 +47,7 @@ class CudaTarget:
 
     def refusals(self, job: Job) -> Iterable[Refusal]:
         """Operations that no kernel takes, by statement (`no-kernel`), names that are no architecture
-        (`unknown-arch`), what `choice_refusals` refuses, and programs that are not of the kind: several operations for
+        (`unknown-arch`), what `choice_refusals` refuses, and programs that are not of the kind: several stages for
         `kind=op` (`not-one-operation`), no decode step for `kind=generate` (`not-a-decode-step`), no block for
         `kind=moe` (`not-a-moe-block`)."""
         yield from _arch_refusals(job)
@@ -57,10 +58,8 @@ class CudaTarget:
         if not 1 <= job.options.prefill <= MOST_STEPS:
             what = f"{job.options.prefill} steps of a prompt at once"
             yield Refusal("bad-value", what, Spot("prefill"), f"give a count from 1 to {MOST_STEPS}")
-        if job.options.kind == "op" and len(job.graph.nodes) != 1:
-            what = f"kind op takes a program of one operation; this one has {len(job.graph.nodes)}"
-            where = Spot(job.graph.source.name)
-            yield Refusal("not-one-operation", what, where, "leave the option out, for kind forward")
+        if job.options.kind == "op":
+            yield from _op_refusals(job)
         yield from choice_refusals(job)
         yield from _kernel_refusals(job)
 
@@ -148,6 +147,20 @@ def _arch_refusals(job: Job) -> Iterator[Refusal]:
         if name != NATIVE and not _ARCH.fullmatch(name):
             what = f"{name} is no architecture{suggestion(name, _KNOWN)}"
             yield Refusal("unknown-arch", what, Spot("arch"), f"name some such as {', '.join(_KNOWN)}")
+
+
+def _op_refusals(job: Job) -> Iterator[Refusal]:
+    count = len(job.graph.nodes)
+    if count == 1:
+        return
+    found = f"{count} operations"
+    with suppress(ForwardError):
+        stages = len(graph_of(job).stages)
+        if stages == 1:
+            return
+        found += f" in {stages} stages"
+    what = f"kind op takes a program of one operation, or of several that fuse into one stage; this one has {found}"
+    yield Refusal("not-one-operation", what, Spot(job.graph.source.name), "leave the option out, for kind forward")
 
 
 def _kernel_refusals(job: Job) -> Iterator[Refusal]:
