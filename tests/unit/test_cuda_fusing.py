@@ -64,6 +64,10 @@ Let a be rope of a with cos c and sin c across 1 heads.
             HEADS + "Let j be argmax of v.\n" + APPENDS.replace("row p", "row j"),
             "j is computed, and tells its own row outside K",
         ),
+        (
+            HEADS + APPENDS + "Let one be argmax of v.\nLet m be p plus one.\nSet row 0 of p to m.\n",
+            "p is computed, and tells its own row outside K",
+        ),
         (HEADS + TURNED + APPENDS.replace("of q over", "of a over"), "heads of 4 and of 8 elements"),
     ],
 )

@@ -177,6 +177,16 @@ def test_a_program_without_many_steps_at_once_goes_token_by_token_and_says_so(tm
     assert said.startswith("the prompt goes token by token: ")
 
 
+def test_a_row_that_a_state_counts_is_held_to_its_table_at_every_step(tmp_path: Path) -> None:
+    counted = "Let n be a 1 by 1 tensor of Int.\nLet one be a 1 by 1 tensor of Int.\nSet item 1 of one to 1.\n"
+    text = counted + DECODE.replace("row pos of", "row n of").replace(" up to pos", "").replace(
+        "Let logits", "Let m be n plus one.\nSet row 0 of n to m.\nLet logits"
+    )
+    out, err = run(built(text, tmp_path), "--prompt-ids", "1,4,2", "-n", "11", code=1)
+    assert len(out.split()) == 10
+    assert "p.lg:14:1: n is 12, outside the rows 0 to 11 of K [row-outside-table]\n" in err
+
+
 @pytest.mark.parametrize("call", ["cudaMalloc(&memory[0], 64)", "cudaStreamSynchronize(stream)"])
 def test_a_step_that_cannot_be_captured_is_launched_as_it_is(tmp_path: Path, call: str) -> None:
     kept = "void *const kept = memory[0];" if "Malloc" in call else ""
@@ -192,13 +202,19 @@ def test_a_step_that_cannot_be_captured_is_launched_as_it_is(tmp_path: Path, cal
     )
 
 
+ALONE = "--prompt-ids prints ids alone: --get, --dump and --generate go with --tokens"
+
+
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
         (["--prompt-ids", ""], "--prompt-ids: the prompt has no ids"),
         (["--prompt-ids", "1,x"], "--prompt-ids: x is no whole number"),
         (["--prompt-ids", "1", "-n", "0"], "-n: at least one id is made"),
+        (["--prompt-ids", "1", "-n", "2147483648"], "-n: 2147483648 is more than 2147483647"),
+        (["--tokens", "1", "--generate", str(2**63 - 1)], f"--generate: {2**63 - 1} is more than 2147483647"),
         (["--prompt-ids", "1", "--set", "pos=f"], "--set: --tokens feeds pos at every step"),
+        (["--prompt-ids", "1", "--get", "x"], ALONE), (["--prompt-ids", "1", "--generate", "2"], ALONE),
         (["--graph"], "--graph: no such option, or its value is missing; --help lists them"),
     ],
 )

@@ -82,10 +82,11 @@ def test_files_of_floats_are_rounded_as_the_reference_quantizer_rounds(program: 
     weights = ("--weights", str(raw(tmp_path / "w", emb=given["emb"], W=np.ascontiguousarray(given["W"].T))))
     assert np.array_equal(got(program, tmp_path, "emb", *weights), kept(given["emb"]))
     assert np.array_equal(got(program, tmp_path, "W", *weights), kept(np.ascontiguousarray(given["W"].T)).T)
-    given["emb"][1, 1] = np.inf
-    given["emb"].tofile(tmp_path / "e.raw")
-    said = run(program, "--set", f"emb={tmp_path}/e.raw", code=1)[1]
-    assert said == "emb holds a value that Q8_0 cannot\n"
+    for beyond in (np.inf, -np.inf, np.nan, 8.4e6):  # the last makes a scale beyond float16
+        given["emb"][1, 1] = beyond
+        given["emb"].tofile(tmp_path / "e.raw")
+        said = run(program, "--set", f"emb={tmp_path}/e.raw", code=1)[1]
+        assert said == "emb holds a value that Q8_0 cannot\n"
 
 
 def test_tables_are_rounded_to_the_nearest_float16(program: Path, tmp_path: Path) -> None:

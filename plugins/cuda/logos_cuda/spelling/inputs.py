@@ -94,7 +94,7 @@ def _appends(nodes: Sequence[Node], memory: Memory) -> Iterator[str]:
         elements.add(memory.held[table].element)
         if memory.held[table].element is Element.INT:
             yield f"{table.name} is of Int"
-        if isinstance(row, Value) and row.version > 0:
+        if isinstance(row, Value) and (row.version > 0 or row.name in memory.states):
             yield f"{row.name} is computed, and tells its own row outside {table.name}"
     if len(elements) > 1:
         yield "its tables are not stored alike"

@@ -56,7 +56,7 @@ bool take_more(const std::string &word, const std::string &text) {
         if (generation.prompts.back().empty()) end(USAGE, "--prompt-ids: the prompt has no ids");
         options.tokens = generation.prompts.back();
     } else if (word == "-n") {
-        generation.most = whole(text, word);
+        generation.most = count_of(text, word);
         if (generation.most == 0) end(USAGE, "-n: at least one id is made");
     } else if (word == "--stop") {
         generation.stops = ids_of(text, word);
@@ -220,6 +220,8 @@ bool launch_together() { return false; }
 
 bool run_more() {
     if (generation.prompts.empty()) return false;
+    if (!options.get.empty() || !options.dump.empty() || options.generate)
+        end(USAGE, "--prompt-ids prints ids alone: --get, --dump and --generate go with --tokens");
     size_t longest = 0;
     for (const std::vector<Int> &ids : generation.prompts) longest = ids.size() > longest ? ids.size() : longest;
     CHECK(cudaMalloc(reinterpret_cast<void **>(&turn), sizeof(Turn)));

@@ -53,7 +53,7 @@ void read_options(int count, char **words) {
         if (word == "--weights") options.weights.push_back(text);
         else if (word == "--set") take_set(text);
         else if (word == "--tokens") for (const std::string &id : split(text)) options.tokens.push_back(whole(id, word));
-        else if (word == "--generate") options.generate = whole(text, word);
+        else if (word == "--generate") options.generate = count_of(text, word);
         else if (word == "--get") for (const std::string &name : split(text)) options.get.push_back(name);
         else if (word == "--dump") options.dump = text;
         else if (!take_more(word, text)) end(USAGE, word + ": no such option; --help lists them");

@@ -18,7 +18,7 @@ bool take_flag(const std::string &word) {
 
 bool take_more(const std::string &word, const std::string &text) {
     if (word != "--repeat") return false;
-    repeats = whole(text, word);
+    repeats = count_of(text, word);
     return true;
 }
 

@@ -26,12 +26,15 @@ float half_value(unsigned short bits) {
 // Q8_0's reference quantizer; false for what it cannot hold.
 bool quantize_block(const Real *from, Quant *quants, Real &scale) {
     float largest = 0;
-    for (Size i = 0; i < BLOCK; i++) largest = fabsf(from[i]) <= largest ? largest : fabsf(from[i]);
+    for (Size i = 0; i < BLOCK; i++) {
+        if (!(fabsf(from[i]) <= LARGEST)) return false;
+        largest = fmaxf(largest, fabsf(from[i]));
+    }
     const float step = largest / 127, inverse = step != 0 ? 1 / step : 0;
     scale = half_value(half_bits(step));
     for (Size i = 0; i < BLOCK; i++)
-        quants[i] = inverse - inverse == 0 && scale - scale == 0 ? static_cast<Quant>(roundf(from[i] * inverse)) : Quant(0);
-    return scale - scale == 0;
+        quants[i] = inverse <= LARGEST && scale <= LARGEST ? static_cast<Quant>(roundf(from[i] * inverse)) : Quant(0);
+    return scale <= LARGEST;
 }
 
 void send(int buffer, Size start, const void *from, size_t bytes) {

@@ -17,3 +17,10 @@ Int whole(const std::string &text, const std::string &option) {
     if (text.empty() || *rest || errno || found < 0) end(USAGE, option + ": " + text + " is no whole number");
     return found;
 }
+
+// A count of steps, to which others can be added.
+Int count_of(const std::string &text, const std::string &option) {
+    const Int found = whole(text, option);
+    if (found > INT_MAX) end(USAGE, option + ": " + text + " is more than " + std::to_string(INT_MAX));
+    return found;
+}
