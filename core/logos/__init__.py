@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from logos.hookspecs import CheckpointFormat as CheckpointFormat
     from logos.hookspecs import Edge as Edge
     from logos.hookspecs import Family as Family
+    from logos.hookspecs import FolderFormat as FolderFormat
     from logos.hookspecs import GeneratingTarget as GeneratingTarget
     from logos.hookspecs import Inputs as Inputs
     from logos.hookspecs import Job as Job
@@ -108,9 +109,9 @@ _HOMES = {
     "extraction": ("weight_file",),
     "graph": ("Graph", "Leaf", "Node", "Operand", "Shown", "Value"),
     "hookspecs": (
-        "API", "Artifact", "AuthorOptions", "CheckpointFormat", "Edge", "Family", "GeneratingTarget", "Inputs", "Job",
-        "PlanningTarget", "PresetFamily", "ProbingTarget", "QuantizingTarget", "Recording", "Rule", "Steps", "Target",
-        "WeightEntry", "WeightFile", "hookimpl",
+        "API", "Artifact", "AuthorOptions", "CheckpointFormat", "Edge", "Family", "FolderFormat", "GeneratingTarget",
+        "Inputs", "Job", "PlanningTarget", "PresetFamily", "ProbingTarget", "QuantizingTarget", "Recording", "Rule",
+        "Steps", "Target", "WeightEntry", "WeightFile", "hookimpl",
     ),
     "job": ("Request", "bind_request", "load_graph", "make_job"),
     "manager": ("Manager", "make_manager"),

@@ -37,6 +37,19 @@ def author_program(manager: Manager, author: Author, family: str | None) -> str:
         checkpoint.close()
 
 
+def author_inputs(manager: Manager, author: Author) -> tuple[Path, ...]:
+    """The files that a program is written from: the checkpoint's own where it is a folder."""
+    from logos.job import open_checkpoint
+
+    if not author.checkpoint.is_dir():
+        return (author.checkpoint,)
+    checkpoint = open_checkpoint(manager, author.checkpoint)
+    try:
+        return tuple(checkpoint.files)
+    finally:
+        checkpoint.close()
+
+
 def preset_program(manager: Manager, name: str, context: int | None = None, layers: int | None = None) -> str:
     """The program of a published model, by the name of its preset, in lower case or not. Refused: a name that no
     installed family knows (`unknown-preset`), more layers than there are."""

@@ -332,6 +332,14 @@ class CheckpointFormat(Protocol):
         ...
 
 
+@runtime_checkable
+class FolderFormat(CheckpointFormat, Protocol):
+    """A format whose checkpoints may be folders: `reads` and `open` are asked about those too."""
+
+    @property
+    def reads_folders(self) -> bool: ...
+
+
 @dataclass(frozen=True, slots=True)
 class AuthorOptions:
     """How to write a checkpoint's program.

@@ -63,16 +63,16 @@ def load_graph(manager: Manager, request: Request) -> Graph:
 
 
 def open_checkpoint(manager: Manager, path: Path) -> Checkpoint:
-    """The checkpoint in a file, by whichever installed format reads it. Refused: a file that cannot be read
+    """The checkpoint in a file or folder, by whichever installed format reads it. Refused: one that is not there
     (`unreadable-file`), one that no format reads (`unknown-checkpoint-format`), a broken one."""
-    if not path.is_file():
+    if not path.is_file() and not path.is_dir():
         what = "there is no such checkpoint file"
         raise refuse("unreadable-file", what, Spot(str(path)), "give the path of a checkpoint, such as a .gguf file")
-    for format_ in manager.formats.values():
-        if format_.reads(path):
-            return format_.open(path)
+    format_ = manager.format_of(path)
+    if format_ is not None:
+        return format_.open(path)
     listed = ", ".join(sorted(manager.formats)) or "none"
-    what = "no installed checkpoint format reads this file"
+    what = f"no installed checkpoint format reads this {'folder' if path.is_dir() else 'file'}"
     raise refuse("unknown-checkpoint-format", what, Spot(str(path)), f"installed formats: {listed}")
 
 

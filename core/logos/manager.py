@@ -9,6 +9,7 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import pluggy
@@ -111,6 +112,12 @@ class Manager:
     @cached_property
     def formats(self) -> dict[str, CheckpointFormat]:
         return cast("dict[str, CheckpointFormat]", self._named("logos_checkpoints"))
+
+    def format_of(self, path: Path) -> CheckpointFormat | None:
+        """The format that reads a file, or a folder; None where none does."""
+        folder = path.is_dir()
+        able = (one for one in self.formats.values() if not folder or getattr(one, "reads_folders", False))
+        return next((one for one in able if one.reads(path)), None)
 
     @cached_property
     def families(self) -> dict[str, Family]:

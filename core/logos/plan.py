@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from logos.artifacts import check_commands, check_paths, emit_artifacts, job_files
-from logos.author import author_program
+from logos.author import author_inputs, author_program
 from logos.discovery import Installed
 from logos.hookspecs import Job, Recording, Rule, Target, WeightFile
 from logos.inputs import Inputs, Watch, package_files
@@ -207,7 +207,7 @@ class _Planner:
         request = replace(order.request, program=program, source=Source(os.fspath(program), text))
         self.order = replace(order, request=request)
         record = self._record(self.own.parent / "program.json", text_record({order.name: text}))
-        return author_step(self.order, text, record)
+        return author_step(self.order, text, author_inputs(self.manager, order.author), record)
 
     def _record(self, path: Path, text: str) -> Path:
         self.records[absolute(path)] = text

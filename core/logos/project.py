@@ -46,7 +46,7 @@ class Project:
             (("project", "checkpoint"), self.checkpoint),
         )
         for path, file in named:
-            if file is not None and not file.is_file():
+            if file is not None and not file.is_file() and not (path[-1] == "checkpoint" and file.is_dir()):
                 yield Refusal(
                     "missing-file",
                     f"{os.fspath(file)} is {'a folder' if file.is_dir() else 'not there'}",

@@ -164,7 +164,7 @@ def _faults(project: Project, flags: Flags) -> Iterator[Refusal]:
             f"give --target NAME{add}; `logos targets` lists those installed",
         )
     yield from replace(project, checkpoint=None if flags.checkpoint else project.checkpoint).missing_files()
-    if flags.checkpoint is not None and not flags.checkpoint.is_file():
+    if flags.checkpoint is not None and not flags.checkpoint.exists():
         what = "there is no such checkpoint file"
         yield Refusal("missing-file", what, Spot(os.fspath(flags.checkpoint)), "correct the path after --checkpoint")
 

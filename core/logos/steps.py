@@ -45,8 +45,8 @@ def absolute(path: Path) -> Path:
     return Path(os.path.abspath(path))
 
 
-def author_step(order: Order, text: str, record: Path) -> Step:
-    """Writes the program, whose text this is, from its checkpoint."""
+def author_step(order: Order, text: str, files: Sequence[Path], record: Path) -> Step:
+    """Writes the program, whose text this is, from its checkpoint, which is in these files."""
     author, program = order.author, absolute(order.request.program)
     assert author is not None
     checkpoint = absolute(author.checkpoint)
@@ -58,7 +58,7 @@ def author_step(order: Order, text: str, record: Path) -> Step:
         "author",
         f"author {order.name}",
         (program,),
-        inputs=(checkpoint,),
+        inputs=tuple(map(absolute, files)),
         record=record,
         arguments=tuple(arguments),
         digests={program: text_digest(text)},

@@ -175,10 +175,10 @@ def test_a_file_that_is_not_utf_8_is_refused_at_its_byte(tmp_path: Path) -> None
 
 
 def test_files_that_are_not_there_are_named_with_their_key(tmp_path: Path) -> None:
-    project = read(tmp_path, '[project]\nname = "m"\nprogram = "m.lg"\ncheckpoint = "."\n')
+    project = read(tmp_path, '[project]\nname = "m"\nprogram = "."\ncheckpoint = "m.gguf"\n')
     assert [refusal.text().split("\n")[0] for refusal in project.missing_files()] == [
-        f"{tmp_path / 'logos.toml'}:3:1: project.program: {tmp_path / 'm.lg'} is not there [missing-file]",
-        f"{tmp_path / 'logos.toml'}:4:1: project.checkpoint: {tmp_path} is a folder [missing-file]",
+        f"{tmp_path / 'logos.toml'}:3:1: project.program: {tmp_path} is a folder [missing-file]",
+        f"{tmp_path / 'logos.toml'}:4:1: project.checkpoint: {tmp_path / 'm.gguf'} is not there [missing-file]",
     ]
 
 

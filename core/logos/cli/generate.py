@@ -115,7 +115,7 @@ def command(
 
 
 def _is_checkpoint(manager: Manager, path: Path) -> bool:
-    return path.is_file() and any(format_.reads(path) for format_ in manager.formats.values())
+    return (path.is_file() or path.is_dir()) and manager.format_of(path) is not None
 
 
 def _read_prompt(prompt: str) -> str:

@@ -66,6 +66,16 @@ class Binding:
     def __getitem__(self, name: str) -> Bound:
         return self._by_name[name]
 
+    def supplies(self, name: str) -> bool:
+        """Whether a weight, table or constant has its value from the checkpoint, the weight folder or the program, so
+        that a weight file can hold it."""
+        bound = self[name]
+        if bound.role in (Role.INPUT, Role.STATE):
+            return False
+        if bound.role is Role.CONSTANT or bound.leaf.fills or bound.file is not None:
+            return True
+        return bound.view is not None and self.checkpoint is not None
+
 
 def bind(
     graph: Graph,

@@ -83,7 +83,7 @@ class SambaflowTarget:
         """weights.safetensors, where there are values to write and the options ask for it; the recording that
         `selftest` asks for."""
         layout = Layout(job)
-        entries = tuple(_entry(layout, leaf.value) for leaf in layout.leaves(*PARAMETERS) if _supplied(job, leaf.name))
+        entries = tuple(_entry(layout, leaf.value) for leaf in layout.leaves(*PARAMETERS) if job.binding.supplies(leaf.name))
         written = entries and layout.options.weights != "none"
         steps = layout.options.selftest
         return Steps(
@@ -111,14 +111,6 @@ class SambaflowTarget:
         from logos_sambaflow.host import run_module
 
         return run_module(job, inputs)
-
-
-def _supplied(job: Job, name: str) -> bool:
-    """Whether a checkpoint, a weight folder or the program's fills give a leaf its value."""
-    bound = job.binding[name]
-    if bound.role is Role.CONSTANT or bound.leaf.fills or bound.file is not None:
-        return True
-    return bound.view is not None and job.binding.checkpoint is not None
 
 
 def _entry(layout: Layout, value: Value) -> WeightEntry:

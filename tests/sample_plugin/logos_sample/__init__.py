@@ -1,0 +1,1 @@
+"""A sample plugin of LOGOS, which docs/plugins.md builds line by line."""
