@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import runpy
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -255,6 +256,32 @@ def test_the_command_test_holds_the_device_to_the_recording(
 def test_an_artifact_without_a_recording_has_nothing_to_test(script: Callable[..., Script]) -> None:
     with pytest.raises(Exception, match="this artifact has no recording to test against; build it with -D selftest=N"):
         script()("test", "--pef", "out/small/small.pef")
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "said"),
+    [
+        (KeyboardInterrupt(), 130, "interrupted\n"),
+        (PermissionError(13, "Permission denied", "states"), "[Errno 13] Permission denied: 'states'", ""),
+    ],
+)
+def test_an_interrupt_and_what_the_system_refuses_are_one_line(
+    raised: BaseException, code: int | str, said: str, script: Callable[..., Script], monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    def meets(**_: object) -> None:
+        raise raised
+
+    made = script()
+    vendor_double.install(monkeypatch)
+    monkeypatch.setattr("sambaflow.samba.utils.argparser.parse_app_args", meets)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "model", raising=False)
+    monkeypatch.setattr(sys, "argv", ["compile.py", *RUN])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(made.folder / "compile.py"), run_name="__main__")
+    sys.modules.pop("model", None)
+    assert (ended.value.code, capsys.readouterr().err) == (code, said)
 
 
 def test_another_command_is_refused(script: Callable[..., Script], capsys: pytest.CaptureFixture[str]) -> None:

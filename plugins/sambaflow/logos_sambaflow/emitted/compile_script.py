@@ -150,5 +150,8 @@ def step_values(module, device, fed, tokens, step):
 if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
-    except ArtifactError as error:
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
+    except (ArtifactError, OSError) as error:
         sys.exit(str(error))
