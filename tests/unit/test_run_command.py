@@ -38,6 +38,16 @@ def test_run_in_json_is_one_object(logos: Logos) -> None:
     assert ran.out == '{"next": [[1]]}\n'
 
 
+def test_a_variable_does_not_take_the_place_of_the_generated_ids(logos: Logos) -> None:
+    write((Path("p.lg").read_text(encoding="utf-8")).replace("logits", "generated"), "q.lg")
+    arguments = ("q.lg", "--tokens", "0", "--get", "generated")
+    ran = logos("run", *arguments, "--generate", "2", "--json")
+    assert (ran.code, ran.out) == (2, "")
+    assert "--json has the ids of --generate under 'generated', as --get has that variable" in " ".join(ran.err.split())
+    assert json.loads(logos("run", *arguments, "--json").out) == {"generated": [[0.0, 1.0, 0.0, 0.0]]}
+    assert logos("run", *arguments, "--generate", "2").out.endswith("generated = [[0.0, 0.0, 1.0, 0.0]]\n1 2\n")
+
+
 def test_npy_holds_every_step(logos: Logos) -> None:
     ran = logos("run", "p.lg", "--tokens", "0,2", "--get", "x,next,seen", "--npy", "made/npy")
     assert ran.code == 0

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from logos.reference import Record
     from logos.weights.fill import FillKind
 
+GENERATED = "generated"
+"""Under which --json has the ids of --generate."""
+
 
 @click.command()
 @click.argument("program", type=click.Path(path_type=Path))
@@ -103,6 +106,8 @@ def command(
     if not wanted and (npy is not None or not (generate or (graph.shows and not as_json))):
         wanted = (graph.output.name,)
     wanted = known_names(graph, wanted)
+    if generate and as_json and GENERATED in wanted:
+        raise click.UsageError(f"--json has the ids of --generate under {GENERATED!r}, as --get has that variable")
     fed = fed_by_tokens(graph, given) if tokens else ()
     arrays = given_arrays(graph, given)
     binding = bind_request(manager, graph, request)
@@ -184,7 +189,7 @@ def _print(graph: Graph, record: Record, wanted: Sequence[str], generated: bool,
     if as_json:
         result: dict[str, Any] = {name: plain(record.arrays[name][-1]) for name in wanted}
         if generated:
-            result = {"generated": record.generated, **result}
+            result = {GENERATED: record.generated, **result}
         click.echo(json_text(result))
         return
     for shown in graph.shows:
