@@ -107,6 +107,17 @@ def pairs(op: str) -> Make:
     return make
 
 
+def choices(real: bool) -> Make:
+    """Few values, so that a row's largest stands at several places. The kernel takes its blocks as they are."""
+
+    def make(random: Generator, i: int) -> Case:
+        steps, x = STEPS[i % 5], random.integers(-3, 3, (STEPS[i % 5], EDGES[i]), dtype=np.int64)
+        made = case(steps, {"x": x.astype(np.float32) if real else x}, {}, i, "Let y be argmax of x.")
+        return Case(made.text, made.values, steps=steps)
+
+    return make
+
+
 SPECS = (
     Spec("steps_of_tables", ("embedding_steps", "embedding_steps_int", "set_row_steps", "set_row_steps_int"), tables),
     Spec("steps_of_a_table_in_q8", ("embedding_steps_q8",), quantized_table),
@@ -118,6 +129,8 @@ SPECS = (
     Spec("attention_of_steps_half", ("set_row_steps_half", "attention_up_to_64_half"), attention(64, half=True)),
     Spec("causal_conv_of_steps", ("causal_conv",), scans),
     Spec("gated_delta_of_steps", ("decay", "delta_rows", "delta_norm"), delta),
+    Spec("argmax_of_steps", ("argmax_rows",), choices(True)),
+    Spec("argmax_of_steps_int", ("argmax_rows_int",), choices(False)),
     Spec("plus_of_steps", ("plus_steps",), pairs("plus")),
     Spec("hadamard_of_steps", ("hadamard_steps",), pairs("hadamard")),
 )  # fmt: skip

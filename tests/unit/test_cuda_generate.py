@@ -237,7 +237,7 @@ def test_help_says_every_option(program: Path) -> None:
         ("Let x be a 1 by 3 tensor of Real.\nLet y be argmax of x.\n", {}, [
             "p.lg: kind generate takes a decode step; this program has no input tok, 1 by 1 of Int "
             "[not-a-decode-step]"]),
-        (DECODE, {"prefill": "0"}, ["prefill: 0 steps of a prompt at once [bad-value]"]),
+        (DECODE, {"prefill": "0"}, ["-D prefill: prefill is 0; it is a number of steps [prefill-steps]"]),
     ],
 )  # fmt: skip
 def test_what_does_not_generate_is_refused(

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from logos import Graph, MoeWeights, Place, Q8Reference, Refusal, Refused, Spot, Value, unroll
+from logos import Graph, MoeWeights, Place, Q8Reference, Refusal, Refused, Spot, Unrolled, Value, unroll
 from logos_cuda.driver import Driver
 from logos_cuda.emit import program_text
-from logos_cuda.fusing import FUSES
 from logos_cuda.lower import stored_graph
 from logos_cuda.stages import ForwardError, ForwardGraph, Kernel
 from logos_cuda.storage import EXPERTS, Multiply, Storage, name_of
@@ -30,13 +29,15 @@ _NEXT = Kernel(
 class Generation:
     """A decode step's stages and those of `steps` steps at once, over the same weights and states.
 
-    many  None where prompts go token by token; `alone` then says why, in words, where the program is why
+    many      None where prompts go token by token; `alone` then says why, in words, where the program is why
+    unrolled  what `many` are the stages of
     """
 
     step: ForwardGraph
     many: ForwardGraph | None
     steps: int = 1
     alone: tuple[str, ...] = ()
+    unrolled: Unrolled | None = None
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -45,24 +46,32 @@ class Generation:
         return tuple(dict.fromkeys((*(kernel for graph in graphs for kernel in graph.kernels), _NEXT)))
 
 
-def generation(graph: Graph, storage: Storage, steps: int = STEPS, held: Collection[str] = ()) -> Generation:
-    """The stages of a decode step, of a prompt's `steps` steps at once, and the buffers of both.
+def generation(
+    graph: Graph,
+    storage: Storage,
+    steps: int = STEPS,
+    held: Collection[str] = (),
+    rows: Collection[Value] | None = None,
+) -> Generation:
+    """The stages of a decode step, of a prompt's `steps` steps at once, and the buffers of both; `rows` are values that
+    the steps at once, be it one, make for every step, not for the last alone.
 
     Raises ForwardError for what no kernel takes of a step; what only many steps at once lack makes prompts go token by
     token.
     """
     step = stored_graph(graph, storage, held)
-    if steps < 2:
+    if steps < 2 and rows is None:
         return Generation(step, None)
     try:
-        many = stored_graph(unroll(graph, steps).graph, storage, FUSES, step)
+        unrolled = unroll(graph, steps, rows or ())
+        many = stored_graph(unrolled.graph, storage, held, step)
     except Refused as refused:
         return Generation(step, None, alone=tuple(dict.fromkeys(refusal.what for refusal in refused.refusals)))
     except ForwardError as error:
         return Generation(step, None, alone=tuple(dict.fromkeys(refusal.what for refusal in error.refusals)))
     own = {*step.held.values(), *step.scratch}
     more = tuple(buffer for buffer in dict.fromkeys((*many.held.values(), *many.scratch)) if buffer not in own)
-    return Generation(replace(step, scratch=(*step.scratch, *more)), many, steps)
+    return Generation(replace(step, scratch=(*step.scratch, *more)), many, steps, unrolled=unrolled)
 
 
 def emit_generate(
@@ -90,7 +99,7 @@ def emit_generate(
 
 def generation_text(made: Generation, file: str = "generate.cu") -> str:
     """The source of a generation; `file` is what messages call it."""
-    return program_text(_Driver(made), made.kernels, ("graph.cuh", "generate.cuh"), file)
+    return program_text(ManyDriver(made), made.kernels, ("graph.cuh", "generate.cuh"), file)
 
 
 def decode_refusals(graph: Graph) -> Iterator[Refusal]:
@@ -121,8 +130,8 @@ def fed(graph: Graph, name: str) -> Value | None:
     )
 
 
-class _Driver(Driver):
-    """The driver of a generation: the step's, and what the loop and the steps at once need."""
+class ManyDriver(Driver):
+    """The driver of a step and of many at once: the step's, and what the loop and the steps at once need."""
 
     def __init__(self, made: Generation) -> None:
         super().__init__(made.step, checksum=False)

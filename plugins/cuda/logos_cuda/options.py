@@ -20,7 +20,8 @@ class Options:
     multiply  how they are multiplied: `exact` by float32 activations; `dp4a`, which `auto` is, by activations of 8 bits
     experts   by dp4a, routed experts' activations keep 8 bits in a single pass, some 15 in two
     kv        the tables that attention reads: `auto` is float32 where all products are exact, else float16
-    prefill   the steps of a prompt that kind `generate` makes at once; 1: one by one
+    prefill   the steps of a prompt that are made at once: 64 by kind `generate`, where 1 is one by one; kind `forward`
+              makes them one by one unless it is given, and then has a row of each for its output
     device    where `run` and `verify` execute: `auto` is a GPU where there is one, else the host's stand-in for it
     """
 
@@ -33,4 +34,4 @@ class Options:
     experts: Literal["single-pass", "two-pass"] = "single-pass"
     kv: Literal["auto", "f32", "f16"] = "auto"
     device: Literal["auto", "gpu", "host"] = "auto"
-    prefill: int = 64
+    prefill: int | None = None

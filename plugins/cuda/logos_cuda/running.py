@@ -43,7 +43,15 @@ def run_program(job: Job, inputs: Inputs) -> Mapping[str, NDArray[Any]]:
         found = {name: np.load(Path(scratch) / "out" / f"{name}.npy") for name in inputs.taps}
     if job.options.kind == "op":
         _check_sum(job, found, done.stdout)
+    if job.options.kind == "forward" and job.options.prefill is not None and inputs.tokens:
+        inputs.say(_chunks(len(inputs.tokens), job.options.prefill))
     return found
+
+
+def _chunks(given: int, steps: int) -> str:
+    """How many tokens went many at once."""
+    chunks, rest = divmod(given, steps)
+    return f"of {given} tokens {chunks * steps} in chunks of {steps}, {rest} one by one"
 
 
 def generate_ids(job: Job, inputs: Inputs, stop: Collection[int]) -> Iterator[int]:

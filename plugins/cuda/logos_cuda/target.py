@@ -14,11 +14,12 @@ from logos_cuda.block import block_refusals, block_text
 from logos_cuda.choice import choice_notes, choice_refusals, dtype_of, storage_of
 from logos_cuda.emit import emit_forward
 from logos_cuda.fusing import FUSES
-from logos_cuda.generate import MOST_STEPS, decode_refusals, generation, generation_text
+from logos_cuda.generate import STEPS, decode_refusals, generation, generation_text
 from logos_cuda.lower import stored_graph
 from logos_cuda.options import Options
+from logos_cuda.prefill import forward_text, prefill_refusals
 from logos_cuda.spelling.table import SPELLS
-from logos_cuda.stages import Element, ForwardError, ForwardGraph
+from logos_cuda.stages import Element, ForwardError, ForwardGraph, StageRefusal
 
 if TYPE_CHECKING:
     import numpy as np
@@ -49,28 +50,30 @@ class CudaTarget:
         """Operations that no kernel takes, by statement (`no-kernel`), names that are no architecture
         (`unknown-arch`), what `choice_refusals` refuses, and programs that are not of the kind: several stages for
         `kind=op` (`not-one-operation`), no decode step for `kind=generate` (`not-a-decode-step`), no block for
-        `kind=moe` (`not-a-moe-block`)."""
+        `kind=moe` (`not-a-moe-block`); and what `prefill_refusals` does."""
         yield from _arch_refusals(job)
         if job.options.kind == "moe":
             yield from block_refusals(job.graph)
         if job.options.kind == "generate":
             yield from decode_refusals(job.graph)
-        if not 1 <= job.options.prefill <= MOST_STEPS:
-            what = f"{job.options.prefill} steps of a prompt at once"
-            yield Refusal("bad-value", what, Spot("prefill"), f"give a count from 1 to {MOST_STEPS}")
         if job.options.kind == "op":
             yield from _op_refusals(job)
         yield from choice_refusals(job)
-        yield from _kernel_refusals(job)
+        faults = _kernel_faults(job)
+        yield from _kernel_refusals(job, faults)
+        if not faults:
+            yield from prefill_refusals(job)
 
     def emit(self, job: Job) -> Sequence[Artifact]:
         """forward.cu, op.cu, generate.cu or moe.cu, after the kind."""
         kind: str = job.options.kind
         if kind == "generate":
-            made = generation(job.graph, storage_of(job), job.options.prefill, job.hold)
+            made = generation(job.graph, storage_of(job), job.options.prefill or STEPS, job.hold)
             return (Artifact("generate.cu", generation_text(made)),)
         if kind == "moe":
             return (Artifact("moe.cu", block_text(graph_of(job))),)
+        if kind == "forward" and job.options.prefill is not None:
+            return (Artifact("forward.cu", forward_text(job)),)
         text = emit_forward(graph_of(job), checksum=kind == "op", file=f"{kind}.cu")
         return (Artifact(f"{kind}.cu", text),)
 
@@ -163,13 +166,19 @@ def _op_refusals(job: Job) -> Iterator[Refusal]:
     yield Refusal("not-one-operation", what, Spot(job.graph.source.name), "leave the option out, for kind forward")
 
 
-def _kernel_refusals(job: Job) -> Iterator[Refusal]:
-    """What no kernel takes; the core says of ops that are not spelled at all who does spell them."""
+def _kernel_faults(job: Job) -> tuple[StageRefusal, ...]:
+    """The operations that do not become stages."""
     try:
         graph_of(job)
     except ForwardError as error:
-        for refusal in dict.fromkeys(error.refusals):
-            node = job.graph.nodes[refusal.statement]
-            if node.op.name in SPELLS:
-                what = f"statement {refusal.statement + 1}, {refusal.what}"
-                yield Refusal("no-kernel", what, node.span, "change the sentence, or build for another target")
+        return tuple(dict.fromkeys(error.refusals))
+    return ()
+
+
+def _kernel_refusals(job: Job, faults: Iterable[StageRefusal]) -> Iterator[Refusal]:
+    """What no kernel takes; the core says of ops that are not spelled at all who does spell them."""
+    for refusal in faults:
+        node = job.graph.nodes[refusal.statement]
+        if node.op.name in SPELLS:
+            what = f"statement {refusal.statement + 1}, {refusal.what}"
+            yield Refusal("no-kernel", what, node.span, "change the sentence, or build for another target")

@@ -58,6 +58,23 @@ __device__ inline void argmax_parts(const T *x, T *values, Int *indexes, Fault *
     }
 }
 
+// A block for each row: its best.
+template <typename T>
+__device__ inline void argmax_rows(const T *x, Int *y, Fault *fault, int stage, Size columns) {
+    const T *row = x + Size(blockIdx.x) * columns;
+    Best<T> best;
+    bool nan = false;
+#pragma unroll 4
+    for (Size i = threadIdx.x; i < columns; i += blockDim.x) {
+        const T value = row[i];
+        nan = nan || value != value;
+        best.meet(value, i);
+    }
+    if (nan) report(fault, stage, FAULT_NAN, 0);
+    best = block_best(best);
+    if (threadIdx.x == 0) y[blockIdx.x] = best.index;
+}
+
 // One block: the best of n parts.
 template <typename T>
 __device__ inline void argmax_whole(const T *values, const Int *indexes, Int *y, Size n) {

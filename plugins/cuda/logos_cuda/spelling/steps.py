@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from logos import Value
-from logos_cuda.lowering import Lowering, Parameter, blocks_for
+from logos_cuda.lowering import FAULT, Lowering, Parameter, blocks_for
 from logos_cuda.spelling import attention, recurrent, rows, tables
 
 POSITION = "pos"
@@ -60,6 +60,17 @@ def pairwise(lowering: Lowering) -> None:
     lowering.launch(f"{op}_steps", "elementwise.cuh", call, parameters, blocks_for(out.elements))
 
 
+def argmax(lowering: Lowering) -> None:
+    """The first largest of each step's row."""
+    x = lowering.buffer("X")
+    kind, suffix = ("Real", "") if x.real else ("Int", "_int")
+    parameters: list[Parameter] = [
+        (f"const {kind} *x", x), ("Int *y", lowering.out), FAULT, ("Size columns", lowering.value("X").columns)
+    ]  # fmt: skip
+    name, call = f"argmax_rows{suffix}", f"argmax_rows<{kind}>"
+    lowering.launch(name, "argmax.cuh", call, parameters, lowering.value("X").rows)
+
+
 STEPS_SPELLINGS: Mapping[str, Callable[[Lowering], None]] = MappingProxyType(
     {
         "embedding rows": tables.embedding,
@@ -71,6 +82,7 @@ STEPS_SPELLINGS: Mapping[str, Callable[[Lowering], None]] = MappingProxyType(
         "causal conv rows": _varying(recurrent.causal_conv, ("X",)),
         "decay rows": _varying(recurrent.decay, ("AR",), ("DT", "AL")),
         "gated delta rows": _varying(recurrent.gated_delta, ("Q", "K", "V", "Z", "B", "A"), ("GN",)),
+        "argmax rows": argmax,
         "plus rows": pairwise,
         "hadamard rows": pairwise,
     }

@@ -37,6 +37,8 @@ bool launch_together() {
     return captured != nullptr;
 }
 
+Size make_together(std::vector<Tap> &, Size) { return 0; }
+
 bool run_more() {
     run();
     if (repeats == 0) return true;

@@ -8,4 +8,6 @@ bool take_more(const std::string &, const std::string &) { return false; }
 
 bool launch_together() { return false; }
 
+Size make_together(std::vector<Tap> &, Size) { return 0; }
+
 bool run_more() { return false; }

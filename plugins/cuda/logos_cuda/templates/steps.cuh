@@ -28,13 +28,16 @@ void feed(Int token, Int step) {
 // Launches all stages of a step at once, where the kind of program does.
 bool launch_together();
 
+// Makes many steps at once from one on, where the kind of program does: how many.
+Size make_together(std::vector<Tap> &taps, Size first);
+
 void make_step(std::vector<Tap> &taps) {
     check_rows();
     const bool launched = launch_together();
     for (int stage = -1; stage < STAGES; stage++) {
         if (stage >= 0 && !launched) stages[stage]();
         for (Tap &tap : taps)
-            if (tap.at()->stage == stage) tap.take();
+            if (!tap.waits && tap.at()->stage == stage) tap.take();
     }
     CHECK(cudaStreamSynchronize(stream));
     check_fault();
@@ -66,10 +69,12 @@ void run() {
     }
     std::vector<Int> tokens = options.tokens, generated;
     const Value &output = values[OUTPUT];
-    for (Size step = 0; step < steps; step++) {
-        if (given) feed(tokens[size_t(step)], step);
-        make_step(taps);
-        if (options.generate > 0 && step >= given - 1) {
+    for (Size step = 0; step < steps;) {
+        const Size made = make_together(taps, step);
+        if (made == 0 && given) feed(tokens[size_t(step)], step);
+        if (made == 0) make_step(taps);
+        step += made ? made : 1;
+        if (options.generate > 0 && step >= given) {
             generated.push_back(integer_at(fetch(output), 0));
             tokens.push_back(generated.back());
         }

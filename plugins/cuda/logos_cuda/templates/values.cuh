@@ -91,8 +91,10 @@ class Tap {
         write(head.data(), head.size());
     }
 
-    void take() {
-        data = fetch(*value);
+    void take() { take(fetch(*value)); }
+
+    void take(std::vector<char> found) {
+        data.swap(found);
         if (file != nullptr) write(data.data(), data.size());
     }
 
@@ -103,6 +105,10 @@ class Tap {
     }
 
     const Value *at() const { return value; }
+
+    int number() const { return int(value - values); }
+
+    bool waits = false;  // is not read for now
 
   private:
     void write(const void *from, size_t count) {
