@@ -21,6 +21,7 @@ class DeviceStage:
     reads     bytes of the program's values that it reads in a step, at the whole context
     writes    the same of those that it writes
     step      the fusion step that joined them; empty for an operation alone
+    marks     the steps that changed its launches without joining operations
     inner     the values that nothing outside reads: no memory is written for them
     notes     what else there is to say, such as how a weight is stored or why a step does not act
     """
@@ -32,6 +33,12 @@ class DeviceStage:
     step: str = ""
     inner: tuple[Value, ...] = ()
     notes: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """All steps that act."""
+        return (*((self.step,) if self.step else ()), *self.marks)
 
 
 @dataclass(frozen=True, slots=True)

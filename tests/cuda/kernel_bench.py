@@ -22,7 +22,7 @@ from logos_cuda.compiling import COMPILE
 from logos_cuda.fusing import FUSES
 from logos_cuda.host_build import compile_host
 from logos_cuda.lower import stored_graph
-from logos_cuda.stages import Argument, Buffer, Element, ForwardGraph, Kernel, Record
+from logos_cuda.stages import Argument, Arrivals, Buffer, Element, ForwardGraph, Kernel, Record
 from logos_cuda.storage import Storage
 
 KERNELS = Path(__file__).parents[2] / "plugins" / "cuda" / "logos_cuda" / "kernels"
@@ -210,6 +210,8 @@ def _word(argument: Argument, places: Mapping[Buffer, int], stage: int) -> tuple
         return 0, places.get(argument, -1)
     if isinstance(argument, Record):
         return 1, stage
+    if isinstance(argument, Arrivals):
+        return 3, argument.count
     if isinstance(argument, float):
         return 2, struct.unpack("<i", struct.pack("<f", argument))[0]
     return 1, argument

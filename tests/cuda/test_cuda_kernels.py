@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 import state_cases
 import steps_cases
-from kernel_bench import GRAMMAR, Bench, Case, Result, differences, read, source_text
+from kernel_bench import Bench, Case, Result, differences, read, source_text
 from kernel_cases import SHAPES, Spec, case
 
-from logos import OPS, Source
-from logos.check import read_program
+from logos import OPS
 from logos.conformance import program, variants
-from logos_cuda.lower import forward_graph
+from logos_cuda.fusing import FUSES
+from logos_cuda.lower import forward_graph, forward_graph_holding
 from logos_cuda.spelling.table import SPELLS
 
 SPECS: tuple[Spec, ...] = (
@@ -70,7 +70,7 @@ def test_every_kernel_of_the_language_has_its_shapes(bench: Bench) -> None:
         for present, rule in variants(op):
             for real, seed in ((real, seed) for real in {True, not op.exact} for seed in range(8)):
                 text = program(op, present, rule, Random(seed), (6, 40)[seed % 2], real)
-                used |= {kernel.name for kernel in forward_graph(read_program(Source("p.lg", text), GRAMMAR)).kernels}
+                used |= {kernel.name for kernel in forward_graph_holding(read(text), held=FUSES).kernels}
     assert used - set(bench.numbers) == set()
     assert {op.name for op in OPS} - SPELLS == set()
 

@@ -77,7 +77,7 @@ def test_the_count_of_experts_changes_no_kernel() -> None:
         return re.findall(r"^extern .*$", text, re.MULTILINE)
 
     first = kernels(SPEC)
-    assert len(first) == 5
+    assert len(first) == 4
     for experts in (4, 16, 31, 64, 128):
         assert kernels(replace(SPEC, E=experts, K=min(8, experts))) == first
 
@@ -85,10 +85,10 @@ def test_the_count_of_experts_changes_no_kernel() -> None:
 def test_the_sets_differ_and_hold_what_a_block_launches() -> None:
     single, double = moe_dp4a_kernels(), moe_dp4a_kernels(single_pass=False)
     assert set(re.findall(r"(\w+)_kernel\(", single)) == {
-        "matvec_by_blocks", "choose_experts", "quantize", "experts_hidden_q8", "experts_down_q8"
+        "router_by_blocks", "quantize", "experts_hidden_quantized", "experts_down_q8"
     }  # fmt: skip
     assert set(re.findall(r"(\w+)_kernel\(", double)) == {
-        "matvec_by_blocks", "choose_experts", "quantize_twice", "experts_hidden_q8_two_pass", "experts_down_q8_two_pass"
+        "router_by_blocks", "quantize_twice", "experts_hidden_q8_two_pass", "experts_down_q8_two_pass"
     }  # fmt: skip
 
 

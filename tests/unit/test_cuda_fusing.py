@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from random import Random
 
 import pytest
@@ -11,9 +12,9 @@ from logos import OPS, Graph, Source
 from logos.check import read_program
 from logos.grammar import make_grammar
 from logos_cuda.fusing import FUSES
-from logos_cuda.lower import forward_graph, forward_graph_holding, stored_graph
+from logos_cuda.lower import forward_graph, stored_graph
 from logos_cuda.stages import ForwardGraph
-from logos_cuda.storage import Storage
+from logos_cuda.storage import Multiply, Storage, keeps_q8
 
 GRAMMAR = make_grammar(OPS)
 HEADS = """\
@@ -133,18 +134,69 @@ Let y be d plus x.
 def test_products_of_other_storage_stand_alone_with_the_reason() -> None:
     assert joined(forward_graph(read(PRODUCTS))) == [("gate-up", 3), ("residual", 2)]
     quantized = stored_graph(read(PRODUCTS), Storage(frozenset("WVU")))
-    assert joined(quantized) == []
-    assert {note for note in reasons(quantized) if note.startswith("not in")} == {
-        "not in gate-up: W is in Q8_0", "not in residual: U is in Q8_0"
+    assert joined(quantized) == [("gate-up", 3), ("residual", 2)]
+    exact = stored_graph(read(PRODUCTS), Storage(frozenset("WVU"), Multiply.EXACT))
+    assert joined(exact) == []
+    assert {note for note in reasons(exact) if note.startswith("not in")} == {
+        "not in gate-up: W is in Q8_0, multiplied exact", "not in residual: U is in Q8_0, multiplied exact"
     }  # fmt: skip
+    mixed = stored_graph(read(PRODUCTS), Storage(frozenset("WU")))
+    assert joined(mixed) == [("residual", 2)]
     turned = forward_graph(read(PRODUCTS + "Let t be transpose of V.\nLet y be y plus x.\n"))
     why = "V is not stored as (out, in), since more than products read it"
     assert f"not in gate-up: {why}" in reasons(turned)
 
 
+ROUTED = """\
+Let x be a 1 by 32 tensor of Real.
+Let w be a 1 by 32 tensor of Real.
+Let R be a 2 by 32 tensor of Real.
+Let G be a 64 by 32 tensor of Real.
+Let D be a 64 by 32 tensor of Real.
+Let U be a 32 by 32 tensor of Real.
+Let h be rmsnorm of x with weight w.
+Let m be moe of h with router R gate G up G down D top 1 of 2 experts.
+Let y be h matmul U.
+"""
+
+
+def q8_graph(graph: Graph, held: Collection[str] = ()) -> ForwardGraph:
+    """The stages with all in Q8_0 that can be."""
+    q8 = frozenset(leaf.name for leaf in graph.leaves if keeps_q8(graph, leaf) is None)
+    return stored_graph(graph, Storage(q8), held)
+
+
+def test_what_makes_a_row_stores_it_in_q8_where_its_readers_take_that() -> None:
+    made = q8_graph(read(ROUTED))
+    assert [(stage.marks, [launch.kernel.name for launch in stage.launches]) for stage in made.stages] == [
+        (("norm-quantize",), ["rmsnorm_weight_narrow_q8_kernel"]),
+        (("router", "act-quantize"), [
+            "router_by_warps_kernel", "experts_hidden_quantized_kernel", "experts_down_q8_kernel",
+        ]),
+        ((), ["matvec_q8_by_warps_kernel"]),
+    ]  # fmt: skip
+    # The router reads the row as it is.
+    assert {value.name for value, buffer in made.held.items() if buffer.inner} == set()
+    alone = q8_graph(read(ROUTED.replace("moe of h", "moe of x")))
+    assert {value.name for value, buffer in alone.held.items() if buffer.inner} == {"h"}
+    two = stored_graph(read(ROUTED), Storage(frozenset("GDU"), single_pass=False))
+    assert [stage.marks for stage in two.stages] == [("norm-quantize",), ("router",), ()]
+
+
+def test_rows_that_are_no_blocks_are_quantized_apart_with_the_reason() -> None:
+    text = ROUTED.replace("of x with weight w", "of x across 2 heads").replace("moe of h", "moe of x")
+    made = q8_graph(read(text))
+    assert "not in norm-quantize: rows of 16 are no blocks of 32" in reasons(made)
+    last = [launch.kernel.name for launch in made.stages[-1].launches]
+    assert last == ["quantize_kernel", "matvec_q8_by_warps_kernel"]
+    mixed = stored_graph(read(PRODUCTS), Storage(frozenset("U")))
+    assert "not in act-quantize: its products are by weights of float32" in reasons(mixed)
+
+
 @pytest.mark.parametrize("step", FUSES)
 def test_what_is_held_does_not_act(step: str) -> None:
-    graphs = [read(random_program(Random(seed))) for seed in range(12)]
+    graphs = [*(read(random_program(Random(seed))) for seed in range(12)), read(ROUTED)]
     for held, there in (((), True), ((step,), False), (FUSES, False)):
-        found = {stage.step for graph in graphs for stage in forward_graph_holding(graph, held=held).stages}
+        stages = [stage for graph in graphs for stage in q8_graph(graph, held).stages]
+        found = {step for stage in stages for step in (stage.step, *stage.marks)}
         assert (step in found) == there

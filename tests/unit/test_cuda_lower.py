@@ -12,7 +12,7 @@ from logos.check import read_program
 from logos.grammar import make_grammar
 from logos_cuda.fusing import FUSES
 from logos_cuda.lower import collect_inits, forward_graph, forward_graph_holding
-from logos_cuda.stages import Buffer, ForwardError, ForwardGraph, Record, StageRefusal
+from logos_cuda.stages import Arrivals, Buffer, ForwardError, ForwardGraph, Record, StageRefusal
 
 ROOT = Path(__file__).parents[2]
 GRAMMAR = make_grammar(OPS)
@@ -70,6 +70,8 @@ def test_a_launch_gives_each_parameter_its_argument(path: Path) -> None:
                 given.append("Real *" if argument.real else "Int *")
             elif argument is Record.FAULT:
                 given += ["Fault *", "int"]
+            elif isinstance(argument, Arrivals):
+                given.append("int *")
             else:
                 given.append("float" if isinstance(argument, float) else "Size")
         declared = [re.sub(r"\w+$|const ", "", parameter).strip() for parameter in launch.kernel.parameters.split(", ")]

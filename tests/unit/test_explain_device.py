@@ -115,5 +115,5 @@ def test_of_experts_those_that_are_chosen_are_read(toy: Toy) -> None:
     declared = "".join(f"Let {name} be a {shape} tensor of Real.\n" for name, shape in shapes.items())
     experts = "Let y be moe of x with router R gate G up U down D top 1 of 4 experts.\n"
     toy.write("p.lg", declared + experts)
-    launched = "matvec_by_warps, choose_experts, experts_hidden, experts_down"
+    launched = "router_by_warps, experts_hidden, experts_down"
     assert f"      launches {launched}; reads 176 bytes, writes 16 bytes\n" in toy.logos("explain", *CUDA).out

@@ -165,17 +165,17 @@ def lines_without(text: str, *numbers: int) -> str:
 
 
 def test_norms_ropes_and_appends_of_an_attention_act_as_one() -> None:
-    assert planned(ATTENTION) == ["1 2 3 qkv", "4 5 6 7 8 9 norm-rope-append", "10"]
+    assert planned(ATTENTION) == ["1 2 3 qkv", "4 5 6 7 8 9 norm-rope-append", "10 combine"]
     assert inner(ATTENTION) == [[], ["q", "k", "k"], []]
-    assert planned(lines_without(ATTENTION, 4, 6)) == ["1 2 3 qkv", "4 5 6 7 norm-rope-append", "8"]
-    assert planned(lines_without(ATTENTION, 5, 7)) == ["1 2 3 qkv", "4 5 6 7 norm-rope-append", "8"]
-    assert planned(lines_without(ATTENTION, 8, 9)) == ["1 2 3 qkv", "4 5 norm-rope-append", "6", "7", "8"]
+    assert planned(lines_without(ATTENTION, 4, 6)) == ["1 2 3 qkv", "4 5 6 7 norm-rope-append", "8 combine"]
+    assert planned(lines_without(ATTENTION, 5, 7)) == ["1 2 3 qkv", "4 5 6 7 norm-rope-append", "8 combine"]
+    assert planned(lines_without(ATTENTION, 8, 9)) == ["1 2 3 qkv", "4 5 norm-rope-append", "6", "7", "8 combine"]
 
 
 def test_appends_of_other_rows_and_what_is_read_elsewhere_stay_apart() -> None:
     other = ATTENTION.replace("row p of V", "row t of V")
-    assert planned(other) == ["1 2 3 qkv", "4 5 6 7 8 norm-rope-append", "9", "10"]
-    assert planned(ATTENTION, keep="k") == ["1 2 3 qkv", "6", "7", "4 5 8 9 norm-rope-append", "10"]
+    assert planned(other) == ["1 2 3 qkv", "4 5 6 7 8 norm-rope-append", "9", "10 combine"]
+    assert planned(ATTENTION, keep="k") == ["1 2 3 qkv", "6", "7", "4 5 8 9 norm-rope-append", "10 combine"]
     assert planned(ATTENTION, keep="q") == planned(ATTENTION)
 
 
@@ -186,7 +186,7 @@ Let m be attention of y over K and V with 2 heads 2 groups up to p.
 Set row p of V to m.
 Let a be attention of y over K and V with 2 heads 2 groups up to p.
 """
-    assert planned(text) == ["1", "2", "3", "4"]
+    assert planned(text) == ["1", "2 combine", "3", "4 combine"]
 
 
 RESIDUAL = "Let o be x matmul W1.\nLet r be {} plus {}.\nLet h be rmsnorm of r with weight w.\nLet z be r plus h.\n"
@@ -237,12 +237,55 @@ Let o be gated delta of q over k and v with gate x beta b decay d state S norm n
 
 
 def test_what_stands_before_a_gated_delta_acts_as_one() -> None:
-    assert planned(DELTA) == ["5 6 7 8 9 10 11 delta-inputs", "12"]
+    assert planned(DELTA) == ["5 6 7 8 9 10 11 delta-inputs", "12 combine"]
     assert inner(DELTA) == [["q", "q"], []]
     again = DELTA.replace("Let k be", "Let early be transpose of q.\nLet k be")
-    assert planned(again) == ["5 6 7 9 10 11 12 delta-inputs", "8", "13"]
+    assert planned(again) == ["5 6 7 9 10 11 12 delta-inputs", "8", "13 combine"]
     apart = DELTA.replace("Let q be l2norm", "Let early be transpose of q.\nLet q be l2norm")
-    assert planned(apart) == ["5", "6", "7", "8 9 10 11 12 delta-inputs", "13"]
+    assert planned(apart) == ["5", "6", "7", "8 9 10 11 12 delta-inputs", "13 combine"]
+
+
+SCALED = """\
+Let o be x matmul W1.
+Let e be o hadamard one.
+Let m be e plus y.
+Let z be w plus m.
+Let q be z matmul W2.
+"""
+
+
+def test_a_product_scaled_by_one_element_takes_the_sums_that_follow() -> None:
+    assert planned(SCALED) == ["1 2 3 4 residual", "5"]
+    assert inner(SCALED) == [["o", "e", "m"], []]
+    assert planned(SCALED, keep="e") == ["1", "2", "3 4 chain", "5"]
+    assert planned(SCALED.replace("hadamard one", "hadamard w"), "residual") == ["1", "2", "3", "4", "5"]
+    assert planned(SCALED.replace("hadamard one", "hadamard o"), "residual") == ["1", "2", "3", "4", "5"]
+    assert planned(SCALED.replace("w plus m", "q0 plus m").replace("Let z", "Let q0 be y matmul W3.\nLet z")) == [
+        "1 2 3 residual", "4 5 residual", "6",
+    ]  # fmt: skip
+
+
+MOE = """\
+Let R be a 2 by 4 tensor of Real.
+Let E be a 8 by 4 tensor of Real.
+Let S be a 4 by 1 tensor of Real.
+Let m be moe of x with router R gate E up E down E top 1 of 2 experts.
+Let g be x matmul S.
+Let g be sigmoid of g.
+Let m be m hadamard g.
+"""
+
+
+def test_a_router_takes_the_gate_of_a_shared_expert_beside_it() -> None:
+    text = MOE.replace("Let R be", "Let P be").replace("router R", "router P")
+    assert planned(text) == ["4 5 6 router", "7"]
+    assert planned(text, q8="S") == ["4 router", "5", "6", "7"]
+    assert planned(text, q8="E") == ["4 5 6 router act-quantize", "7"]
+    assert planned(text, keep="m") == ["4 5 6 router", "7"]
+    assert planned(text.replace("g be x matmul", "g be y matmul"), "router") == ["4 router", "5", "6", "7"]
+    assert planned(text.replace("sigmoid", "silu"), "router") == ["4 router", "5", "6", "7"]
+    rows = text.replace("moe of x", "moe of K").replace("Let m be m hadamard g.\n", "")
+    assert planned(rows, "router") == ["4", "5", "6"]
 
 
 def test_longer_matches_act_first() -> None:

@@ -101,7 +101,7 @@ def test_random_programs_have_matches_of_every_step_and_some_that_an_order_forbi
     for seed in range(300):
         groups = plan_fusion(graph_of(random_program(Random(seed))), NAMES, (), some_storage)
         met.update(name for group in groups for name in group.steps)
-    assert met == set(NAMES)
+    assert met == set(NAMES) - {"router"}  # Experts are in the authored programs below.
     assert joined.count(False) > 30
 
 

@@ -90,7 +90,7 @@ def _stage_groups(graph: Graph, plan: DevicePlan) -> tuple[Group, ...]:
     from logos.passes.fusion import Group
 
     return tuple(
-        Group(tuple(graph.nodes[index] for index in stage.nodes), (stage.step,) if stage.step else (), stage.inner)
+        Group(tuple(graph.nodes[index] for index in stage.nodes), stage.steps, stage.inner)
         for stage in plan.stages
     )
 

@@ -27,7 +27,7 @@ class FusionStep:
     becomes  what the nodes of a match are as one stage
     sums     what that stage sums, and where it rounds
     bound    the largest difference between held and fused, as verification measures it; 0 is to the bit
-    find     of a scope, the matches among some nodes. A match of one node marks the stage that ends with it
+    find     of a scope, the matches among some nodes. A match of one node marks the stage that it is in
     """
 
     name: str
@@ -68,8 +68,8 @@ FUSION_STEPS: tuple[FusionStep, ...] = (
     ),
     FusionStep(
         "residual",
-        "the product of one row by a weight, and another row added to it",
-        "each output's sum as the product alone, rounded to the element's type before the row is added",
+        "the product of one row by a weight, scaled by one element or not, and the rows added to it",
+        "each output's sum as the product alone, rounded to the element's type before the next op",
         0.0,
         patterns.residual_sums,
     ),
@@ -88,6 +88,20 @@ FUSION_STEPS: tuple[FusionStep, ...] = (
         patterns.chains,
     ),
     FusionStep(
+        "router",
+        "of one row routed to experts: scores and choice; beside them a shared expert's gate and its sigmoid",
+        "each score's and the gate's sum as the product alone",
+        0.0,
+        patterns.routers,
+    ),
+    FusionStep(
+        "combine",
+        "attention, a gated delta rule or an argmax whose parts are made side by side: what joins them joins in",
+        "the parts, and what joins them, as the op alone",
+        0.0,
+        patterns.combined,
+    ),
+    FusionStep(
         "norm-quantize",
         "an rmsnorm that stores its rows in Q8_0 for the products that read them, and as numbers for what else does",
         "as the norm alone; the row rounds to the element's type before it is quantized",
@@ -96,7 +110,7 @@ FUSION_STEPS: tuple[FusionStep, ...] = (
     ),
     FusionStep(
         "act-quantize",
-        "attention, gated delta, swiglu or hadamard that stores its rows so",
+        "attention, gated delta, swiglu, hadamard or the hidden rows of experts that are stored so",
         "as the op alone; the row rounds to the element's type before it is quantized",
         0.0,
         patterns.quantized_ends,
@@ -191,7 +205,8 @@ class _Plan:
         for members in self.dataflow.order():
             label = (self.labels[members[0]],) if len(members) > 1 else ()
             nodes = tuple(self.scope.graph.nodes[index] for index in members)
-            yield Group(nodes, (*label, *self.marks.get(members[-1], ())), tuple(self._inner(nodes)))
+            marks = [mark for index in members for mark in self.marks.get(index, ())]
+            yield Group(nodes, tuple(dict.fromkeys((*label, *marks))), tuple(self._inner(nodes)))
 
     def _inner(self, nodes: Sequence[Node]) -> Iterator[Value]:
         own = {node.index for node in nodes}

@@ -16,6 +16,7 @@ _UNARY = ("silu", "sigmoid", "gelu")
 _BINARY = ("plus", "hadamard", "swiglu")
 _QUANTIZED = "q8_0"
 _ENDS = ("attention", "gated delta", "swiglu", "hadamard")
+_IN_PARTS = ("attention", "gated delta", "argmax")
 
 
 def chains(scope: Scope, nodes: Sequence[Node]) -> Iterator[Match]:
@@ -107,15 +108,66 @@ def _is_pair(scope: Scope, gate: Node, up: Node) -> bool:
 
 
 def residual_sums(scope: Scope, nodes: Sequence[Node]) -> Iterator[Match]:
-    """The product of one row by a weight, and its sum with another row of the same shape."""
+    """The product of one row by a weight, scaled by one element or not, and its sums with other rows of its shape."""
     inside = {node.index for node in nodes}
     for node in nodes:
-        if node.op.name != "plus" or not _is_even(node):
+        if scope.is_product(node):
+            run = tuple(_summed(scope, node, inside))
+            if len(run) > 1 and run[-1].op.name == "plus":
+                yield run
+
+
+def _summed(scope: Scope, product: Node, inside: Collection[int]) -> Iterator[Node]:
+    """A product and what follows it, each the only reader of the one before."""
+    yield product
+    node, reader = product, scope.sole_reader(product.out)
+    if reader is not None and reader.index in inside and _scales(reader, node.out):
+        yield reader
+        node, reader = reader, scope.sole_reader(reader.out)
+    while reader is not None and reader.index in inside and _adds(scope, reader, product):
+        yield reader
+        reader = scope.sole_reader(reader.out)
+
+
+def _scales(node: Node, row: Value | None) -> bool:
+    """Whether a node multiplies a row, as its first operand, by one element."""
+    other = node.operands["B"] if node.op.name == "hadamard" else None
+    return isinstance(other, Value) and other.size == 1 and other != row and _is_alike(row, node.out)
+
+
+def _adds(scope: Scope, node: Node, product: Node) -> bool:
+    """Whether a node adds a row; of two products the later takes the sum, so that the other is there by then."""
+    if node.op.name != "plus" or not _is_even(node):
+        return False
+    others = [scope.product(node.operands[hole], node) for hole in "AB"]
+    return all(other is None or other.index <= product.index for other in others)
+
+
+def routers(scope: Scope, nodes: Sequence[Node]) -> Iterator[Match]:
+    """Routed experts of one row, with a shared expert's gate where there is one: the product of that row by a weight of
+    one column, stored as the router is, and its sigmoid."""
+    inside = {node.index: node for node in nodes}
+    for node in nodes:
+        if node.op.name != "moe" or node.sizes["t"] != 1:
             continue
-        products = [scope.product(node.operands[hole], node) for hole in "AB"]
-        known = [product for product in products if product is not None and product.index in inside]
-        if known:
-            yield max(known, key=lambda product: product.index), node
+        gates = [gate for gate in _gates(scope, node) if all(member.index in inside for member in gate)]
+        yield tuple(sorted((node, *(gates[0] if gates else ())), key=lambda member: member.index))
+
+
+def _gates(scope: Scope, moe: Node) -> Iterator[Match]:
+    row = moe.operands["X"]
+    for node, hole in scope.readers.get(row, ()) if isinstance(row, Value) else ():
+        sigmoid = scope.sole_reader(node.out)
+        if hole != "A" or not scope.is_product(node) or node.sizes["n"] != 1 or sigmoid is None:
+            continue
+        same = scope.stored_as(node.operands["B"]) == scope.stored_as(moe.operands["WR"])
+        if same and sigmoid.op.name == "sigmoid":
+            yield node, sigmoid
+
+
+def combined(scope: Scope, nodes: Sequence[Node]) -> Iterator[Match]:
+    """What is made in parts that something then joins."""
+    yield from ((node,) for node in nodes if node.op.name in _IN_PARTS)
 
 
 def turned_and_appended(scope: Scope, nodes: Sequence[Node]) -> Iterator[Match]:
@@ -200,8 +252,12 @@ def quantized_norms(scope: Scope, nodes: Sequence[Node]) -> Iterator[Match]:
 
 
 def quantized_ends(scope: Scope, nodes: Sequence[Node]) -> Iterator[Match]:
-    """What else makes a row that a product by a Q8_0 weight reads: attention, a gated delta rule, a gated product."""
-    yield from ((node,) for node in nodes if node.op.name in _ENDS and _is_multiplied(scope, node))
+    """What else makes a row that a product by a Q8_0 weight reads: attention, a gated delta rule, a gated product; and
+    experts, whose hidden rows their down weights multiply."""
+    for node in nodes:
+        hidden = node.op.name == "moe" and scope.stored_as(node.operands["WD"]) == _QUANTIZED
+        if hidden or (node.op.name in _ENDS and _is_multiplied(scope, node)):
+            yield (node,)
 
 
 def _is_multiplied(scope: Scope, node: Node) -> bool:

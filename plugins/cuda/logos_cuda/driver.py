@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from logos import Leaf, Node, Refusal, Source, Span, Value, row_outside
-from logos_cuda.stages import Argument, Buffer, Element, ForwardGraph, Kernel, Launch, Record, Stage
+from logos_cuda.stages import Argument, Arrivals, Buffer, Element, ForwardGraph, Kernel, Launch, Record, Stage
 from logos_cuda.text import comment, double, file_name, integer, one_line, single, string
 
 _ROW, _NAN, _OVERFLOW = "FAULT_ROW", "FAULT_NAN", "FAULT_OVERFLOW"
@@ -42,6 +42,7 @@ class Driver:
         rows, messages = list(self._rows()), list(self._messages())
         counts = {"STAGES": len(self.graph.stages), "LEAVES": len(leaves), "VALUES": len(self.values)}
         counts |= {"ROWS": len(rows), "MESSAGES": len(messages), "OUTPUT": self._output()}
+        counts["ARRIVALS"] = self.arrivals()
         counts["KEPT"] = sum(not buffer.inner for buffer in self.graph.buffers)
         names = [*(f"{buffer.name}," for buffer in self.graph.buffers), "BUFFERS,"]
         parts = [
@@ -57,6 +58,10 @@ class Driver:
             _table("Message", "messages", messages),
         ]
         return "\n\n".join(parts)
+
+    def arrivals(self) -> int:
+        """The counters that launches share."""
+        return self.graph.arrivals
 
     def _output(self) -> int:
         return list(self.values.values()).index(self.program.output)
@@ -74,6 +79,7 @@ class Driver:
     def _stage(self, number: int, stage: Stage) -> str:
         lines = [f"// {node.results[0].name}: {node.op.name}, {comment(self.file)}:{node.line}" for node in stage.nodes]
         as_one = [f"as one by {stage.step}"] if stage.step else []
+        as_one += [f"with {mark}" for mark in stage.marks]
         lines[-1] = "; ".join([lines[-1], *map(comment, [*as_one, *stage.notes])])
         lines.append(f"void stage_{number}() {{")
         lines += [f"    {self._launch(number, launch)}" for launch in stage.launches]
@@ -177,6 +183,8 @@ def _argument(argument: Argument, stage: int) -> Iterator[str]:
         yield f"{_ACCESS[argument.element]}({argument.name})"
     elif isinstance(argument, Record):
         yield from ("fault", str(stage))
+    elif isinstance(argument, Arrivals):
+        yield "arrivals"
     else:
         yield f"Size({integer(argument)})" if isinstance(argument, int) else single(argument)
 

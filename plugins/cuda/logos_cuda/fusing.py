@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from logos import Graph, Node, Value, plan_fusion
 from logos_cuda.lowering import Lowering, Memory, Runs
-from logos_cuda.spelling import chains, inputs, products
+from logos_cuda.quantizing import ACT, NORM, goes_on_quantized, reads_quants_alone
+from logos_cuda.spelling import chains, experts, inputs, products
+from logos_cuda.storage import Multiply
+
+COMBINE = "combine"
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
     """Operations that become one stage: one alone, or several by a step, in program order. `inner` are their values
-    that nothing else reads; `note` says why an operation that a step would join stands alone."""
+    that nothing else reads; `note` says why an operation that a step would join stands alone. `marks` are the steps
+    that mark it, and `quantized` is the value that it stores in Q8_0."""
 
     nodes: tuple[Node, ...]
     step: str = ""
     inner: frozenset[Value] = field(default=frozenset())
     note: str = ""
+    marks: frozenset[str] = field(default=frozenset())
+    quantized: Value | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +48,10 @@ FUSED: dict[str, Fused] = {
     "residual": Fused(products.residual_runs, products.residual),
     "add-norm": Fused(chains.norm_runs, chains.add_norm),
     "chain": Fused(chains.chain_runs, chains.chain),
+    "router": Fused(experts.router_runs, experts.routed),
 }
 
-FUSES: tuple[str, ...] = tuple(FUSED)
+FUSES: tuple[str, ...] = (*FUSED, COMBINE, NORM, ACT)
 """The steps of the core's table that the target takes."""
 
 
@@ -54,13 +62,26 @@ def pieces(graph: Graph, memory: Memory, held: Collection[str]) -> Iterator[Piec
     def stored(variable: str) -> str:
         return "q8_0" if variable in memory.storage.q8 else "float32"
 
-    for group in plan_fusion(graph, FUSES, [step for step in held if step in FUSED], stored):
+    idle = () if memory.storage.multiply is Multiply.DP4A else (NORM, ACT)
+    for group in plan_fusion(graph, FUSES, [*idle, *(step for step in held if step in FUSES)], stored):
+        marks = frozenset(group.steps)
         if len(group.nodes) == 1:
-            yield Piece(group.nodes)
+            yield _marked(Piece(group.nodes, marks=marks), graph, memory)
             continue
         step = group.steps[0]
         runs, alone = FUSED[step].runs(group.nodes, memory)
-        yield from _pieces(group.nodes, step, runs, alone, group.inner)
+        for piece in _pieces(group.nodes, step, runs, alone, group.inner):
+            yield _marked(replace(piece, marks=marks), graph, memory)
+
+
+def _marked(piece: Piece, graph: Graph, memory: Memory) -> Piece:
+    """A piece with what it stores in Q8_0. A value that is read so alone takes no memory as it is, but for one that
+    several blocks make."""
+    value, why = goes_on_quantized(piece.nodes, piece.step, piece.marks, memory)
+    if value is None:
+        return replace(piece, note=piece.note or why)
+    alone = piece.step != "gate-up" and value != graph.output and reads_quants_alone(value, memory)
+    return replace(piece, quantized=value, inner=piece.inner | {value} if alone else piece.inner)
 
 
 def _pieces(

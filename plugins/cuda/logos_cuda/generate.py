@@ -149,6 +149,10 @@ class ManyDriver(Driver):
         lines.append(f"const char *const ALONE = {string(one_line('; '.join(self.made.alone)))};")
         return "\n\n".join((super().tables(), "\n".join(lines)))
 
+    def arrivals(self) -> int:
+        many = self.made.many
+        return max(self.graph.arrivals, 0 if many is None else many.arrivals)
+
     def stages(self) -> str:
         own = self.graph.stages
         more = self.made.many.stages if self.made.many else ()

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from logos import Graph, MoeWeights, Node, Q8Reference, Value
-from logos_cuda.fusing import FUSED, Piece, pieces
+from logos_cuda.fusing import FUSED, FUSES, Piece, pieces
 from logos_cuda.lowering import Lowering, Memory
+from logos_cuda.quantizing import quantizing_step
 from logos_cuda.spelling.steps import STEPS_SPELLINGS
 from logos_cuda.spelling.table import SPELLINGS
-from logos_cuda.stages import Element, ForwardError, ForwardGraph, Stage, StageRefusal
+from logos_cuda.stages import Buffer, Element, ForwardError, ForwardGraph, Stage, StageRefusal
 from logos_cuda.storage import EXPERTS, Multiply, Storage, half_tables, is_transposed, keeps_q8, name_of
 
 
@@ -59,14 +60,17 @@ def stored_graph(
     for piece in pieces(graph, memory, held):
         for node in piece.nodes:
             _hold(node, memory, piece)
-        lowering = Lowering(piece.nodes[-1], memory)
+        lowering = Lowering(piece.nodes[-1], memory, piece.marks, _quants(piece, memory))
+        if piece.quantized is not None:
+            lowering.act(quantizing_step(piece.nodes[-1]))
         if piece.step:
             FUSED[piece.step].spell(lowering, piece.nodes)
         else:
             _spell_alone(lowering, graph)
         refusals += lowering.refusals
         notes = (*lowering.notes, *([piece.note] if piece.note else []))
-        stages.append(Stage(piece.nodes, tuple(lowering.launches), notes, piece.step))
+        marks = tuple(step for step in FUSES if step in lowering.acted)
+        stages.append(Stage(piece.nodes, tuple(lowering.launches), notes, piece.step, marks))
     if refusals:
         raise ForwardError(tuple(sorted(refusals, key=lambda refusal: refusal.statement)))
     return ForwardGraph(graph, tuple(stages), memory.held, (*memory.quantized.values(), *memory.scratch.values()))
@@ -78,6 +82,15 @@ def _hold(node: Node, memory: Memory, piece: Piece) -> None:
         memory.hold(node.out, inner=node.out in piece.inner)
     for hole, value in node.writes.items():
         memory.held[value] = memory.held[_operand(node.operands[hole])]
+
+
+def _quants(piece: Piece, memory: Memory) -> Buffer | None:
+    """The quants that a piece makes beside its numbers, from then on there for all that read them."""
+    if piece.quantized is None:
+        return None
+    made = memory.quants(f"{piece.quantized.name}_q", piece.quantized.size)
+    memory.quantized[piece.quantized] = made
+    return made
 
 
 def _spell_alone(lowering: Lowering, graph: Graph) -> None:
@@ -98,7 +111,12 @@ def collect_inits(graph: Graph) -> dict[str, list[tuple[int, int | float]]]:
 
 
 def _memory(graph: Graph, storage: Storage, beside: ForwardGraph | None) -> Memory:
-    memory = Memory(storage, frozenset(leaf.name for leaf in graph.states))
+    readers: dict[Value, list[tuple[Node, str]]] = {}
+    for node in graph.nodes:
+        for hole, operand in node.operands.items():
+            if isinstance(operand, Value):
+                readers.setdefault(operand, []).append((node, hole))
+    memory = Memory(storage, frozenset(leaf.name for leaf in graph.states), readers)
     shared = {} if beside is None else beside.held
     memory.made = 0 if beside is None else len(beside.buffers)
     halves = half_tables(graph) if storage.half else frozenset()

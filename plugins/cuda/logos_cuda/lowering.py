@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from logos import Node, Value
-from logos_cuda.stages import Argument, Buffer, Element, Kernel, Launch, Record, StageRefusal
+from logos_cuda.stages import Argument, Arrivals, Buffer, Element, Kernel, Launch, Record, StageRefusal
 from logos_cuda.storage import BLOCK, Storage
 
 THREADS = 256
@@ -27,10 +27,12 @@ ABSENT: Parameter = ("nullptr", 0)
 @dataclass
 class Memory:
     """Every buffer of a program so far. Scratch of equal size is used again by later stages: they run in order.
-    `quantized` are values that a stage has quantized for all that follow; those of `states` would not last."""
+    `quantized` are values that a stage has quantized for all that follow; those of `states` would not last. `readers`
+    are the nodes that read each value, with the hole."""
 
     storage: Storage = field(default_factory=Storage)
     states: frozenset[str] = frozenset()
+    readers: Mapping[Value, Sequence[tuple[Node, str]]] = field(default_factory=dict)
     held: dict[Value, Buffer] = field(default_factory=dict)
     scratch: dict[tuple[Element, int, int], Buffer] = field(default_factory=dict)
     quantized: dict[Value, Buffer] = field(default_factory=dict)
@@ -68,8 +70,13 @@ class Memory:
 class Lowering:
     """One operation on its way to a stage. A spelling reads its operands, then launches or refuses."""
 
-    def __init__(self, node: Node, memory: Memory) -> None:
+    def __init__(
+        self, node: Node, memory: Memory, marks: frozenset[str] = frozenset(), made: Buffer | None = None
+    ) -> None:
+        """`marks` are the steps of fusion that mark the stage; `made` takes what the stage makes in Q8_0."""
         self.node = node
+        self.marks, self.made = marks, made
+        self.acted: list[str] = []
         self.launches: list[Launch] = []
         self.refusals: list[StageRefusal] = []
         self.notes: list[str] = []
@@ -79,9 +86,16 @@ class Lowering:
 
     def beside(self, node: Node) -> Lowering:
         """Another operation of the same stage, which shares its launches and its scratch."""
-        made = Lowering(node, self._memory)
+        made = Lowering(node, self._memory, self.marks, self.made)
         made.launches, made.refusals, made.notes, made._taken = self.launches, self.refusals, self.notes, self._taken
+        made.acted = self.acted
         return made
+
+    def act(self, step: str) -> bool:
+        """Whether a step marks the stage; if so, that it acts is noted."""
+        if step in self.marks and step not in self.acted:
+            self.acted.append(step)
+        return step in self.marks
 
     @property
     def sizes(self) -> Mapping[str, int]:
@@ -118,6 +132,10 @@ class Lowering:
     def state(self, hole: str) -> Buffer:
         """The state that the node writes, in place."""
         return self._memory.held[self.node.writes[hole]]
+
+    def made_quants(self) -> list[Parameter]:
+        """The parameters of what the stage makes in Q8_0; none where it does not."""
+        return [] if self.made is None else quants("made", self.made)
 
     def quantized(self, hole: str) -> Buffer:
         """An operand's rows as quants with a scale for each 32: made by the first stage that asks, for all others too,
@@ -176,6 +194,16 @@ def quants(name: str, buffer: Buffer, constant: bool = False) -> list[Parameter]
     assert buffer.scales is not None
     const = "const " if constant else ""
     return [(f"{const}Quant *{name}", buffer), (f"{const}Real *{name}_scales", buffer.scales)]
+
+
+def q8_of(lowering: Lowering) -> str:
+    """What the names of a stage's kernel and its header end in where it makes quants beside."""
+    return "" if lowering.made is None else "_q8"
+
+
+def arrivals(count: int) -> Parameter:
+    """The parameter of a kernel whose blocks find out which of them comes last."""
+    return "int *arrivals", Arrivals(count)
 
 
 def _names(parameters: str) -> list[str]:

@@ -29,7 +29,8 @@ def _stage(graph: ForwardGraph, stage: Stage) -> DeviceStage:
     writes = {graph.held[value]: share for node in stage.nodes for value, share in _written(node) if value not in inner}
     names = tuple(launch.kernel.name.removesuffix("_kernel") for launch in stage.launches)
     indexes = tuple(node.index for node in stage.nodes)
-    return DeviceStage(indexes, names, _sum(reads.items()), _sum(writes.items()), stage.step, inner, stage.notes)
+    sums = _sum(reads.items()), _sum(writes.items())
+    return DeviceStage(indexes, names, *sums, stage.step, inner, stage.notes, stage.marks)
 
 
 def _read(node: Node) -> Iterator[tuple[Value, float]]:

@@ -78,7 +78,15 @@ class Record(Enum):
     """The fault record and the stage's number, from 0: two C arguments, for `Fault *fault, int stage`."""
 
 
-Argument = Buffer | Record | int | float
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """The counters by which blocks find out which of them comes last, an int each: 0 before and after every launch, so
+    that all launches use the same. `count` is how many a launch uses."""
+
+    count: int
+
+
+Argument = Buffer | Record | Arrivals | int | float
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +102,14 @@ class Launch:
 @dataclass(frozen=True, slots=True)
 class Stage:
     """What one operation of the program became, or several by a step of fusion; launches run in order. `notes` say how
-    its weights and tables are stored and multiplied, `Wq in Q8_0 by dp4a`, and why it is not in a step's stage."""
+    its weights and tables are stored and multiplied, `Wq in Q8_0 by dp4a`, and why it is not in a step's stage; `marks`
+    are the steps that changed its launches without joining operations."""
 
     nodes: tuple[Node, ...]
     launches: tuple[Launch, ...]
     notes: tuple[str, ...] = ()
     step: str = ""
+    marks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,6 +129,12 @@ class ForwardGraph:
         """Every buffer once: values', then scratch, inner values' last; the scales of quants after them."""
         named = sorted(dict.fromkeys((*self.held.values(), *self.scratch)), key=lambda buffer: buffer.inner)
         return tuple(one for buffer in named for one in (buffer, buffer.scales) if one is not None)
+
+    @cached_property
+    def arrivals(self) -> int:
+        """The most arrival counters that a launch uses."""
+        launches = [launch for stage in self.stages for launch in stage.launches]
+        return max((one.count for each in launches for one in each.arguments if isinstance(one, Arrivals)), default=0)
 
     @cached_property
     def kernels(self) -> tuple[Kernel, ...]:

@@ -83,6 +83,12 @@ __device__ inline void report(Fault *fault, int stage, int kind, Int value) {
     }
 }
 
+// Where what a kernel makes goes: element i of y.
+struct Stored {
+    Real *y;
+    __device__ __forceinline__ void operator()(Size i, float x) const { y[i] = x; }
+};
+
 // A row number that the device computed; outside its table it is reported once and is -1.
 __device__ inline Size checked_row(const Int *row, Size rows, Fault *fault, int stage) {
     const Int value = *row;
@@ -95,6 +101,23 @@ __device__ __forceinline__ Size first_index() { return static_cast<Size>(blockId
 __device__ __forceinline__ Size grid_threads() { return static_cast<Size>(gridDim.x) * blockDim.x; }
 
 enum : unsigned { WHOLE_WARP = 0xffffffffu };
+
+// Of something that several blocks make, in `due` parts, this block has made `count`. True, in all its threads, of the
+// block that comes last: it sees what the others wrote, and the counter is 0 again for the next launch.
+__device__ inline bool comes_last(int *arrivals, int count, int due) {
+    LOGOS_SHARED(int, before, 1);
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        before[0] = atomicAdd(arrivals, count);
+        if (before[0] + count == due) *arrivals = 0;
+    }
+    __syncthreads();
+    const bool last = before[0] + count == due;
+    __threadfence();
+    __syncthreads();
+    return last;
+}
 
 struct Sum {
     static __device__ __forceinline__ float zero() { return 0.0f; }
@@ -123,6 +146,112 @@ __device__ inline float block_join(float x, float *partial) {
     if (lane == 0) partial[warp] = x;
     __syncthreads();
     return warp_join<Join>(lane < warps ? partial[lane] : Join::zero());
+}
+
+// One result for each element: functions of one or two tensors of n elements, and conversion to Real.
+
+
+struct Sigmoid {
+    static __device__ __forceinline__ float of(float x) { return 1.0f / (1.0f + expf(-x)); }
+};
+
+struct Silu {
+    static __device__ __forceinline__ float of(float x) { return x / (1.0f + expf(-x)); }
+};
+
+// The tanh approximation: x / (1 + e^(-2z)) with z = sqrt(2/pi) (x + 0.044715 x^3).
+struct Gelu {
+    static __device__ __forceinline__ float of(float x) {
+        const float z = 0.7978845608f * (x + 0.044715f * x * x * x);
+        return x / (1.0f + expf(-2.0f * z));
+    }
+};
+
+struct Swiglu {
+    static __device__ __forceinline__ float of(float gate, float up) { return Silu::of(gate) * up; }
+};
+
+struct Plus {
+    static __device__ __forceinline__ float of(float a, float b) { return a + b; }
+    static __device__ __forceinline__ Int of(Int a, Int b, bool &overflow) {
+        const Int sum = static_cast<Int>(static_cast<unsigned long long>(a) + static_cast<unsigned long long>(b));
+        overflow = overflow || ((a ^ sum) & (b ^ sum)) < 0;
+        return sum;
+    }
+};
+
+struct Hadamard {
+    static __device__ __forceinline__ float of(float a, float b) { return a * b; }
+    static __device__ __forceinline__ Int of(Int a, Int b, bool &overflow) {
+        const __int128 product = static_cast<__int128>(a) * b;
+        overflow = overflow || product != static_cast<Int>(product);
+        return static_cast<Int>(product);
+    }
+};
+
+// How B meets A: element for element, its one row with every row, its one element with every element.
+enum Spread { SAME, ROW, SCALAR };
+
+template <Spread spread>
+__device__ __forceinline__ Size place(Size i, Size columns) {
+    return spread == SAME ? i : spread == ROW ? i % columns : 0;
+}
+
+template <typename Function>
+__device__ inline void map(const Real *x, Real *y, Size n) {
+    const Size vectors = n / 4;
+    for (Size i = first_index(); i < vectors; i += grid_threads()) {
+        const float4 a = reinterpret_cast<const float4 *>(x)[i];
+        const float4 made = {Function::of(a.x), Function::of(a.y), Function::of(a.z), Function::of(a.w)};
+        reinterpret_cast<float4 *>(y)[i] = made;
+    }
+    for (Size i = 4 * vectors + first_index(); i < n; i += grid_threads()) y[i] = Function::of(x[i]);
+}
+
+template <typename Function, Spread spread>
+__device__ inline void pairwise(const Real *a, const Real *b, Real *y, Size n, Size columns) {
+    const Size vectors = spread == ROW ? 0 : n / 4;
+    for (Size i = first_index(); i < vectors; i += grid_threads()) {
+        const float4 p = reinterpret_cast<const float4 *>(a)[i];
+        float4 q;
+        if (spread == SCALAR) {
+            q.x = q.y = q.z = q.w = b[0];
+        } else {
+            q = reinterpret_cast<const float4 *>(b)[i];
+        }
+        const float4 made = {Function::of(p.x, q.x), Function::of(p.y, q.y), Function::of(p.z, q.z),
+                             Function::of(p.w, q.w)};
+        reinterpret_cast<float4 *>(y)[i] = made;
+    }
+    for (Size i = 4 * vectors + first_index(); i < n; i += grid_threads()) {
+        y[i] = Function::of(a[i], b[place<spread>(i, columns)]);
+    }
+}
+
+template <typename Function, Spread spread>
+__device__ inline void pairwise_int(const Int *a, const Int *b, Int *y, Fault *fault, int stage, Size n,
+                                    Size columns) {
+    bool overflow = false;
+    for (Size i = first_index(); i < n; i += grid_threads()) {
+        y[i] = Function::of(a[i], b[place<spread>(i, columns)], overflow);
+    }
+    if (overflow) report(fault, stage, FAULT_OVERFLOW, 0);
+}
+
+// Rows of `columns` elements, n in all: a row of a lies `a_step` after the one before, of b `b_step`, and b has `columns`
+// elements a row or one for all of them.
+template <typename Function>
+__device__ inline void pairwise_rows(const Real *a, const Real *b, Real *y, Size n, Size columns, Size a_step,
+                                     Size b_step, Size b_columns) {
+    for (Size i = first_index(); i < n; i += grid_threads()) {
+        const Size row = i / columns, at = i % columns;
+        y[i] = Function::of(a[row * a_step + at], b[row * b_step + (b_columns == 1 ? 0 : at)]);
+    }
+}
+
+template <typename T>
+__device__ inline void convert(const T *x, Real *y, Size n) {
+    for (Size i = first_index(); i < n; i += grid_threads()) y[i] = static_cast<Real>(x[i]);
 }
 
 // A matmul of one row: y (n) = x (k) times B, whose every byte is read once.
@@ -166,6 +295,13 @@ __device__ inline float dot_share(const Real *__restrict__ x, const Real *__rest
         for (; left > 0; left -= lanes, a += lanes, b += lanes) sum.x = fmaf(__ldg(a), __ldg(b), sum.x);
     }
     return (sum.x + sum.y) + (sum.z + sum.w);
+}
+
+// The dot product of one row of a weight; every lane has it.
+template <int lanes>
+__device__ __forceinline__ float row_dot(const Real *x, const Real *w, Size k, float *partial) {
+    const float share = dot_share<lanes>(x, w, k, threadIdx.x % lanes);
+    return lanes == 32 ? warp_join<Sum>(share) : block_join<Sum>(share, partial);
 }
 
 // B stored as (n, k), a warp for each of its rows: for an n that fills the device with warps.
@@ -226,32 +362,35 @@ __device__ inline void matvec_columns(const Real *x, const Real *b, Real *y, Siz
 // Routed experts in float: of each row's experts the `top` with the largest scores, and their SwiGLU weighed.
 
 
-// A block for each row of scores. An expert's place is the number of experts before it: those of a larger score, and of
-// an equal one those of a lower number. `chosen` and `shares` are (rows, top), best first; the shares sum to 1.
+// A row of scores, by a block. An expert's place is the number of experts before it: those of a larger score, and of an
+// equal one those of a lower number. `chosen` and `shares` hold `top`, best first; the shares sum to 1.
+__device__ inline void choose_row(const Real *scores, Int *chosen, Real *shares, Size experts, Size top,
+                                  float *partial) {
+    // A NaN has no place, and leaves one without an expert: that one keeps its own number.
+    for (Size i = threadIdx.x; i < top; i += blockDim.x) chosen[i] = i;
+    __syncthreads();
+    for (Size i = threadIdx.x; i < experts; i += blockDim.x) {
+        const float score = scores[i];
+        Size place = 0;
+#pragma unroll 4
+        for (Size j = 0; j < experts; ++j) place += scores[j] > score || (scores[j] == score && j < i);
+        if (place < top && score == score) chosen[place] = i;
+    }
+    __syncthreads();
+    const float largest = scores[chosen[0]];
+    float sum = 0.0f;
+    for (Size i = threadIdx.x; i < top; i += blockDim.x) sum += expf(scores[chosen[i]] - largest);
+    sum = block_join<Sum>(sum, partial);
+    for (Size i = threadIdx.x; i < top; i += blockDim.x) shares[i] = expf(scores[chosen[i]] - largest) / sum;
+    __syncthreads();
+}
+
+// A block for each row of scores; `chosen` and `shares` are (rows, top).
 __device__ inline void choose_experts(const Real *scores, Int *chosen, Real *shares, Size rows, Size experts,
                                       Size top) {
     LOGOS_SHARED(float, partial, 32);
     for (Size row = blockIdx.x; row < rows; row += gridDim.x) {
-        const Real *from = scores + row * experts;
-        // A NaN has no place, and leaves one without an expert: that one keeps its own number.
-        for (Size i = threadIdx.x; i < top; i += blockDim.x) chosen[row * top + i] = i;
-        __syncthreads();
-        for (Size i = threadIdx.x; i < experts; i += blockDim.x) {
-            const float score = from[i];
-            Size place = 0;
-#pragma unroll 4
-            for (Size j = 0; j < experts; ++j) place += from[j] > score || (from[j] == score && j < i);
-            if (place < top && score == score) chosen[row * top + place] = i;
-        }
-        __syncthreads();
-        const float largest = from[chosen[row * top]];
-        float sum = 0.0f;
-        for (Size i = threadIdx.x; i < top; i += blockDim.x) sum += expf(from[chosen[row * top + i]] - largest);
-        sum = block_join<Sum>(sum, partial);
-        for (Size i = threadIdx.x; i < top; i += blockDim.x) {
-            shares[row * top + i] = expf(from[chosen[row * top + i]] - largest) / sum;
-        }
-        __syncthreads();
+        choose_row(scores + row * experts, chosen + row * top, shares + row * top, experts, top, partial);
     }
 }
 
@@ -282,6 +421,29 @@ __device__ inline void experts_down(const Real *hidden, const Real *down, const 
         sum = warp_join<Sum>(sum);
         if (lane == 0) y[i] = sum;
     }
+}
+
+// One row's scores and the choice of its experts in one launch: the block that comes last chooses.
+
+
+// `lanes` threads share a row of W (experts, width). Where there is a further row `shared`, its product is kept where
+// there is a pointer for it, and `gate` is its sigmoid.
+template <int lanes>
+__device__ inline void router(const Real *x, const Real *w, const Real *shared, Real *scores, Int *chosen, Real *shares,
+                              Real *product, Real *gate, int *arrivals, Size width, Size experts, Size top) {
+    LOGOS_SHARED(float, partial, 32);
+    const Size rows = shared != nullptr ? experts + 1 : experts;
+    for (Size row = first_index() / lanes; row < rows; row += grid_threads() / lanes) {
+        const float sum = row_dot<lanes>(x, row < experts ? w + row * width : shared, width, partial);
+        if (threadIdx.x % lanes != 0) continue;
+        if (row < experts) {
+            scores[row] = sum;
+        } else {
+            if (product != nullptr) product[0] = sum;
+            gate[0] = Sigmoid::of(sum);
+        }
+    }
+    if (comes_last(arrivals, 1, static_cast<int>(gridDim.x))) choose_row(scores, chosen, shares, experts, top, partial);
 }
 
 // Rows quantized to 8 bits with one scale for each 32 elements: x = quant * scale to within half a scale.
@@ -343,6 +505,36 @@ __device__ inline void quantize(const Real *x, Quant *made, Real *scales, Size n
             if (there && i % 8 == 0) scales[pass * (n / 32) + i / 8] = scale;
             if (passes > 1) four = rest_of(four, quants, scale);
         }
+    }
+}
+
+// One element of a block of which the other lanes of this warp hold the rest.
+__device__ __forceinline__ void quantize_one(float x, Size i, Quant *made, Real *scales) {
+    const float scale = block_scale(warp_join<Max>(size_of(x)));
+    made[i] = static_cast<Quant>(quant_of(x, inverse_of(scale)));
+    if (i % 32 == 0) scales[i / 32] = scale;
+}
+
+// Where what a kernel makes goes, quantized and, where there is a pointer for it, as it is. The lanes of a warp come
+// together, with the elements of a block.
+struct Quantized {
+    Real *y;
+    Quant *made;
+    Real *scales;
+    __device__ __forceinline__ void operator()(Size i, float x) const {
+        if (y != nullptr) y[i] = x;
+        quantize_one(x, i, made, scales);
+    }
+};
+
+// Elements of y that several blocks make, this one `count` of them from `first` on, all of one block of 32: who makes
+// the last of 32 quantizes them. An arrivals counter for each 32.
+__device__ inline void quantize_when_made(const Real *y, Size first, int count, Quant *made, Real *scales,
+                                          int *arrivals) {
+    const Size block = first / 32;
+    if (comes_last(arrivals + block, count, 32) && threadIdx.x < 32) {
+        const Size i = block * 32 + threadIdx.x;
+        quantize_one(y[i], i, made, scales);
     }
 }
 
@@ -450,22 +642,29 @@ __device__ __forceinline__ float passes_share(const Quant *w, const Real *ws, co
     return passes == 1 ? sum[0] : sum[0] + sum[passes - 1];
 }
 
-// hidden (rows, top, inner) = silu(G x) * U x, a warp for each element; expert e's rows of G and U start at e * inner.
+// Element i of hidden (rows, top, inner) = silu(G x) * U x, by a warp; expert e's rows of G and U start at e * inner.
+template <int passes>
+__device__ __forceinline__ void hidden_q8(const Quant *x, const Real *xs, const Quant *gate, const Real *gs,
+                                          const Quant *up, const Real *us, const Int *chosen, Real *hidden, Size i,
+                                          Size rows, Size top, Size inner, Size width) {
+    const int lane = threadIdx.x % 32;
+    const Size blocks = width / 32, apart = rows * blocks;
+    const Size slot = i / inner, row = slot / top, at = chosen[slot] * inner + i % inner;
+    const Quant *from = x + row * width;
+    const Real *scales = xs + row * blocks;
+    const float g =
+        warp_join<Sum>(passes_share<passes>(gate + at * width, gs + at * blocks, from, scales, blocks, apart, lane));
+    const float u =
+        warp_join<Sum>(passes_share<passes>(up + at * width, us + at * blocks, from, scales, blocks, apart, lane));
+    if (lane == 0) hidden[i] = g / (1.0f + expf(-g)) * u;
+}
+
 template <int passes>
 __device__ inline void experts_hidden_q8(const Quant *x, const Real *xs, const Quant *gate, const Real *gs,
                                          const Quant *up, const Real *us, const Int *chosen, Real *hidden, Size rows,
                                          Size top, Size inner, Size width) {
-    const int lane = threadIdx.x % 32;
-    const Size blocks = width / 32, apart = rows * blocks;
     for (Size i = first_index() / 32; i < rows * top * inner; i += grid_threads() / 32) {
-        const Size slot = i / inner, row = slot / top, at = chosen[slot] * inner + i % inner;
-        const Quant *from = x + row * width;
-        const Real *scales = xs + row * blocks;
-        const float g = warp_join<Sum>(
-            passes_share<passes>(gate + at * width, gs + at * blocks, from, scales, blocks, apart, lane));
-        const float u = warp_join<Sum>(
-            passes_share<passes>(up + at * width, us + at * blocks, from, scales, blocks, apart, lane));
-        if (lane == 0) hidden[i] = g / (1.0f + expf(-g)) * u;
+        hidden_q8<passes>(x, xs, gate, gs, up, us, chosen, hidden, i, rows, top, inner, width);
     }
 }
 
@@ -491,8 +690,7 @@ __device__ inline void experts_down_q8(const Quant *hidden, const Real *hs, cons
     }
 }
 
-extern "C" __global__ void __launch_bounds__(128) matvec_by_blocks_kernel(const Real *x, const Real *w, Real *y, Size k, Size n) { matvec_by_blocks(x, w, y, k, n); }
-extern "C" __global__ void __launch_bounds__(256) choose_experts_kernel(const Real *scores, Int *chosen, Real *shares, Size rows, Size experts, Size top) { choose_experts(scores, chosen, shares, rows, experts, top); }
+extern "C" __global__ void __launch_bounds__(128) router_by_blocks_kernel(const Real *x, const Real *w, Real *scores, Int *chosen, Real *shares, int *arrivals, Size width, Size experts, Size top) { router<128>(x, w, nullptr, scores, chosen, shares, nullptr, nullptr, arrivals, width, experts, top); }
 extern "C" __global__ void __launch_bounds__(256) quantize_twice_kernel(const Real *x, Quant *made, Real *made_scales, Size n) { quantize<2>(x, made, made_scales, n); }
 extern "C" __global__ void __launch_bounds__(256, 1) experts_hidden_q8_two_pass_kernel(const Quant *x, const Real *x_scales, const Quant *gate, const Real *gate_scales, const Quant *up, const Real *up_scales, const Int *chosen, Real *hidden, Size rows, Size top, Size inner, Size width) { experts_hidden_q8<2>(x, x_scales, gate, gate_scales, up, up_scales, chosen, hidden, rows, top, inner, width); }
 extern "C" __global__ void __launch_bounds__(256, 1) experts_down_q8_two_pass_kernel(const Quant *hidden, const Real *hidden_scales, const Quant *down, const Real *down_scales, const Int *chosen, const Real *shares, Real *y, Size rows, Size top, Size inner, Size width) { experts_down_q8<2>(hidden, hidden_scales, down, down_scales, chosen, shares, y, rows, top, inner, width); }

@@ -83,3 +83,11 @@ __device__ inline void argmax_whole(const T *values, const Int *indexes, Int *y,
     best = block_best(best);
     if (threadIdx.x == 0) *y = best.index;
 }
+
+// Both in one launch: the block that comes last finds the best of all.
+template <typename T>
+__device__ inline void argmax_combined(const T *x, T *values, Int *indexes, Int *y, int *arrivals, Fault *fault,
+                                       int stage, Size n) {
+    argmax_parts(x, values, indexes, fault, stage, n);
+    if (comes_last(arrivals, 1, static_cast<int>(gridDim.x))) argmax_whole(values, indexes, y, gridDim.x);
+}

@@ -233,26 +233,34 @@ __device__ inline void attention_up_to(const Real *q, const T *k, const T *v, co
                                  static_cast<int>(width), scale);
 }
 
-// y of one head, for each block: the parts weighed by their maxima and divided by the sum of all exponentials.
+// One query's result: its parts weighed by their maxima and divided by the sum of all exponentials. `all` are the queries
+// of a split.
+template <typename Sink>
+__device__ __forceinline__ void join_parts(const Real *values, const Real *maxima, const Real *sums, Sink y, Size query,
+                                           Size all, Size splits, Size width) {
+    float largest = -INFINITY, sum = 0.0f;
+#pragma unroll 4
+    for (Size i = 0; i < splits; ++i) largest = fmaxf(largest, maxima[i * all + query]);
+#pragma unroll 4
+    for (Size i = 0; i < splits; ++i) {
+        const Size at = i * all + query;
+        sum = fmaf(sums[at], part_share(maxima[at], sums[at], largest), sum);
+    }
+    for (Size i = threadIdx.x; i < width; i += blockDim.x) {
+        float total = 0.0f;
+#pragma unroll 4
+        for (Size j = 0; j < splits; ++j) {
+            const Size at = j * all + query;
+            total = fmaf(values[at * width + i], part_share(maxima[at], sums[at], largest), total);
+        }
+        y(query * width + i, total / sum);
+    }
+}
+
+// y of one query, for each block.
 __device__ inline void attention_join(const Real *values, const Real *maxima, const Real *sums, Real *y, Size heads,
                                       Size splits, Size width) {
     for (Size head = blockIdx.x; head < heads; head += gridDim.x) {
-        float largest = -INFINITY, sum = 0.0f;
-#pragma unroll 4
-        for (Size i = 0; i < splits; ++i) largest = fmaxf(largest, maxima[i * heads + head]);
-#pragma unroll 4
-        for (Size i = 0; i < splits; ++i) {
-            const Size at = i * heads + head;
-            sum = fmaf(sums[at], part_share(maxima[at], sums[at], largest), sum);
-        }
-        for (Size i = threadIdx.x; i < width; i += blockDim.x) {
-            float total = 0.0f;
-#pragma unroll 4
-            for (Size j = 0; j < splits; ++j) {
-                const Size at = j * heads + head;
-                total = fmaf(values[at * width + i], part_share(maxima[at], sums[at], largest), total);
-            }
-            y[head * width + i] = total / sum;
-        }
+        join_parts(values, maxima, sums, Stored{y}, head, heads, splits, width);
     }
 }

@@ -29,8 +29,8 @@ struct Binary {
 template <typename... Steps>
 struct Chain {
     enum { BY_ROW = 0 };
-    __device__ __forceinline__ void element(float, Size, Size) const {}
-    __device__ __forceinline__ void vector(float4, Size, Size) const {}
+    __device__ __forceinline__ float element(float x, Size, Size) const { return x; }
+    __device__ __forceinline__ float4 vector(float4 x, Size, Size) const { return x; }
 };
 
 template <typename Step, typename... Rest>
@@ -43,18 +43,18 @@ struct Chain<Step, Rest...> {
     template <typename... More>
     __device__ __forceinline__ Chain(const Real *b, Real *kept, More... more) : b(b), kept(kept), rest{more...} {}
 
-    __device__ __forceinline__ void element(float x, Size i, Size columns) const {
+    __device__ __forceinline__ float element(float x, Size i, Size columns) const {
         const float made = Step::of(x, Step::load(b, i, columns));
         if (kept != nullptr) kept[i] = made;
-        rest.element(made, i, columns);
+        return rest.element(made, i, columns);
     }
 
-    __device__ __forceinline__ void vector(float4 x, Size i, Size columns) const {
+    __device__ __forceinline__ float4 vector(float4 x, Size i, Size columns) const {
         const float4 with = Step::load4(b, i, columns);
         const float4 made = {Step::of(x.x, with.x), Step::of(x.y, with.y), Step::of(x.z, with.z),
                              Step::of(x.w, with.w)};
         if (kept != nullptr) reinterpret_cast<float4 *>(kept)[i] = made;
-        rest.vector(made, i, columns);
+        return rest.vector(made, i, columns);
     }
 };
 

@@ -4,32 +4,35 @@
 #include "logos.cuh"
 #include "matvec.cuh"
 
-// A block for each row of scores. An expert's place is the number of experts before it: those of a larger score, and of
-// an equal one those of a lower number. `chosen` and `shares` are (rows, top), best first; the shares sum to 1.
+// A row of scores, by a block. An expert's place is the number of experts before it: those of a larger score, and of an
+// equal one those of a lower number. `chosen` and `shares` hold `top`, best first; the shares sum to 1.
+__device__ inline void choose_row(const Real *scores, Int *chosen, Real *shares, Size experts, Size top,
+                                  float *partial) {
+    // A NaN has no place, and leaves one without an expert: that one keeps its own number.
+    for (Size i = threadIdx.x; i < top; i += blockDim.x) chosen[i] = i;
+    __syncthreads();
+    for (Size i = threadIdx.x; i < experts; i += blockDim.x) {
+        const float score = scores[i];
+        Size place = 0;
+#pragma unroll 4
+        for (Size j = 0; j < experts; ++j) place += scores[j] > score || (scores[j] == score && j < i);
+        if (place < top && score == score) chosen[place] = i;
+    }
+    __syncthreads();
+    const float largest = scores[chosen[0]];
+    float sum = 0.0f;
+    for (Size i = threadIdx.x; i < top; i += blockDim.x) sum += expf(scores[chosen[i]] - largest);
+    sum = block_join<Sum>(sum, partial);
+    for (Size i = threadIdx.x; i < top; i += blockDim.x) shares[i] = expf(scores[chosen[i]] - largest) / sum;
+    __syncthreads();
+}
+
+// A block for each row of scores; `chosen` and `shares` are (rows, top).
 __device__ inline void choose_experts(const Real *scores, Int *chosen, Real *shares, Size rows, Size experts,
                                       Size top) {
     LOGOS_SHARED(float, partial, 32);
     for (Size row = blockIdx.x; row < rows; row += gridDim.x) {
-        const Real *from = scores + row * experts;
-        // A NaN has no place, and leaves one without an expert: that one keeps its own number.
-        for (Size i = threadIdx.x; i < top; i += blockDim.x) chosen[row * top + i] = i;
-        __syncthreads();
-        for (Size i = threadIdx.x; i < experts; i += blockDim.x) {
-            const float score = from[i];
-            Size place = 0;
-#pragma unroll 4
-            for (Size j = 0; j < experts; ++j) place += from[j] > score || (from[j] == score && j < i);
-            if (place < top && score == score) chosen[row * top + place] = i;
-        }
-        __syncthreads();
-        const float largest = from[chosen[row * top]];
-        float sum = 0.0f;
-        for (Size i = threadIdx.x; i < top; i += blockDim.x) sum += expf(from[chosen[row * top + i]] - largest);
-        sum = block_join<Sum>(sum, partial);
-        for (Size i = threadIdx.x; i < top; i += blockDim.x) {
-            shares[row * top + i] = expf(from[chosen[row * top + i]] - largest) / sum;
-        }
-        __syncthreads();
+        choose_row(scores + row * experts, chosen + row * top, shares + row * top, experts, top, partial);
     }
 }
 

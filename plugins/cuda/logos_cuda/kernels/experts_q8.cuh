@@ -14,22 +14,29 @@ __device__ __forceinline__ float passes_share(const Quant *w, const Real *ws, co
     return passes == 1 ? sum[0] : sum[0] + sum[passes - 1];
 }
 
-// hidden (rows, top, inner) = silu(G x) * U x, a warp for each element; expert e's rows of G and U start at e * inner.
+// Element i of hidden (rows, top, inner) = silu(G x) * U x, by a warp; expert e's rows of G and U start at e * inner.
+template <int passes>
+__device__ __forceinline__ void hidden_q8(const Quant *x, const Real *xs, const Quant *gate, const Real *gs,
+                                          const Quant *up, const Real *us, const Int *chosen, Real *hidden, Size i,
+                                          Size rows, Size top, Size inner, Size width) {
+    const int lane = threadIdx.x % 32;
+    const Size blocks = width / 32, apart = rows * blocks;
+    const Size slot = i / inner, row = slot / top, at = chosen[slot] * inner + i % inner;
+    const Quant *from = x + row * width;
+    const Real *scales = xs + row * blocks;
+    const float g =
+        warp_join<Sum>(passes_share<passes>(gate + at * width, gs + at * blocks, from, scales, blocks, apart, lane));
+    const float u =
+        warp_join<Sum>(passes_share<passes>(up + at * width, us + at * blocks, from, scales, blocks, apart, lane));
+    if (lane == 0) hidden[i] = g / (1.0f + expf(-g)) * u;
+}
+
 template <int passes>
 __device__ inline void experts_hidden_q8(const Quant *x, const Real *xs, const Quant *gate, const Real *gs,
                                          const Quant *up, const Real *us, const Int *chosen, Real *hidden, Size rows,
                                          Size top, Size inner, Size width) {
-    const int lane = threadIdx.x % 32;
-    const Size blocks = width / 32, apart = rows * blocks;
     for (Size i = first_index() / 32; i < rows * top * inner; i += grid_threads() / 32) {
-        const Size slot = i / inner, row = slot / top, at = chosen[slot] * inner + i % inner;
-        const Quant *from = x + row * width;
-        const Real *scales = xs + row * blocks;
-        const float g = warp_join<Sum>(
-            passes_share<passes>(gate + at * width, gs + at * blocks, from, scales, blocks, apart, lane));
-        const float u = warp_join<Sum>(
-            passes_share<passes>(up + at * width, us + at * blocks, from, scales, blocks, apart, lane));
-        if (lane == 0) hidden[i] = g / (1.0f + expf(-g)) * u;
+        hidden_q8<passes>(x, xs, gate, gs, up, us, chosen, hidden, i, rows, top, inner, width);
     }
 }
 

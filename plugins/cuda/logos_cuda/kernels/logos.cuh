@@ -84,6 +84,12 @@ __device__ inline void report(Fault *fault, int stage, int kind, Int value) {
     }
 }
 
+// Where what a kernel makes goes: element i of y.
+struct Stored {
+    Real *y;
+    __device__ __forceinline__ void operator()(Size i, float x) const { y[i] = x; }
+};
+
 // A row number that the device computed; outside its table it is reported once and is -1.
 __device__ inline Size checked_row(const Int *row, Size rows, Fault *fault, int stage) {
     const Int value = *row;
@@ -96,6 +102,23 @@ __device__ __forceinline__ Size first_index() { return static_cast<Size>(blockId
 __device__ __forceinline__ Size grid_threads() { return static_cast<Size>(gridDim.x) * blockDim.x; }
 
 enum : unsigned { WHOLE_WARP = 0xffffffffu };
+
+// Of something that several blocks make, in `due` parts, this block has made `count`. True, in all its threads, of the
+// block that comes last: it sees what the others wrote, and the counter is 0 again for the next launch.
+__device__ inline bool comes_last(int *arrivals, int count, int due) {
+    LOGOS_SHARED(int, before, 1);
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        before[0] = atomicAdd(arrivals, count);
+        if (before[0] + count == due) *arrivals = 0;
+    }
+    __syncthreads();
+    const bool last = before[0] + count == due;
+    __threadfence();
+    __syncthreads();
+    return last;
+}
 
 struct Sum {
     static __device__ __forceinline__ float zero() { return 0.0f; }

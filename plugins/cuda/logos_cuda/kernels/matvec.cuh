@@ -43,6 +43,13 @@ __device__ inline float dot_share(const Real *__restrict__ x, const Real *__rest
     return (sum.x + sum.y) + (sum.z + sum.w);
 }
 
+// The dot product of one row of a weight; every lane has it.
+template <int lanes>
+__device__ __forceinline__ float row_dot(const Real *x, const Real *w, Size k, float *partial) {
+    const float share = dot_share<lanes>(x, w, k, threadIdx.x % lanes);
+    return lanes == 32 ? warp_join<Sum>(share) : block_join<Sum>(share, partial);
+}
+
 // B stored as (n, k), a warp for each of its rows: for an n that fills the device with warps.
 __device__ inline void matvec_by_warps(const Real *x, const Real *w, Real *y, Size k, Size n) {
     const int lane = threadIdx.x % 32;

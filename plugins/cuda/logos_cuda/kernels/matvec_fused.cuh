@@ -2,15 +2,8 @@
 // product alone. `lanes` threads share a row of a weight: a warp, or a block of 128.
 #pragma once
 
-#include "elementwise.cuh"
+#include "chain.cuh"
 #include "matvec.cuh"
-
-// The dot product of one row of a weight; every lane has it.
-template <int lanes>
-__device__ __forceinline__ float row_dot(const Real *x, const Real *w, Size k, float *partial) {
-    const float share = dot_share<lanes>(x, w, k, threadIdx.x % lanes);
-    return lanes == 32 ? warp_join<Sum>(share) : block_join<Sum>(share, partial);
-}
 
 // One weight of several: it takes `blocks` of the grid's blocks.
 struct Product {
@@ -54,16 +47,17 @@ __device__ inline void matvec_parts(const Real *x, Size k, Parts... parts) {
     }
 }
 
-// y = x W + more; the product is kept where there is a pointer for it.
-template <int lanes>
-__device__ inline void matvec_plus(const Real *x, const Real *w, const Real *more, Real *product, Real *y, Size k,
-                                   Size n) {
+// The elementwise ops that follow x W, up to a sum; the product is kept where there is a pointer for it, and so is what
+// each op makes: see chain.cuh.
+template <int lanes, typename... Steps, typename... Links>
+__device__ inline void matvec_then(const Real *x, const Real *w, Real *product, Size k, Size n, Links... links) {
     LOGOS_SHARED(float, partial, 32);
+    const Chain<Steps...> steps(links...);
     for (Size row = first_index() / lanes; row < n; row += grid_threads() / lanes) {
         const float sum = row_dot<lanes>(x, w + row * k, k, partial);
         if (threadIdx.x % lanes != 0) continue;
         if (product != nullptr) product[row] = sum;
-        y[row] = sum + more[row];
+        steps.element(sum, row, n);
     }
 }
 

@@ -61,3 +61,33 @@ __device__ inline void quantize(const Real *x, Quant *made, Real *scales, Size n
         }
     }
 }
+
+// One element of a block of which the other lanes of this warp hold the rest.
+__device__ __forceinline__ void quantize_one(float x, Size i, Quant *made, Real *scales) {
+    const float scale = block_scale(warp_join<Max>(size_of(x)));
+    made[i] = static_cast<Quant>(quant_of(x, inverse_of(scale)));
+    if (i % 32 == 0) scales[i / 32] = scale;
+}
+
+// Where what a kernel makes goes, quantized and, where there is a pointer for it, as it is. The lanes of a warp come
+// together, with the elements of a block.
+struct Quantized {
+    Real *y;
+    Quant *made;
+    Real *scales;
+    __device__ __forceinline__ void operator()(Size i, float x) const {
+        if (y != nullptr) y[i] = x;
+        quantize_one(x, i, made, scales);
+    }
+};
+
+// Elements of y that several blocks make, this one `count` of them from `first` on, all of one block of 32: who makes
+// the last of 32 quantizes them. An arrivals counter for each 32.
+__device__ inline void quantize_when_made(const Real *y, Size first, int count, Quant *made, Real *scales,
+                                          int *arrivals) {
+    const Size block = first / 32;
+    if (comes_last(arrivals + block, count, 32) && threadIdx.x < 32) {
+        const Size i = block * 32 + threadIdx.x;
+        quantize_one(y[i], i, made, scales);
+    }
+}

@@ -3,13 +3,14 @@
 
 #include "logos.cuh"
 
-template <bool plus, bool weight, int lanes>
-__device__ inline void rmsnorm(const Real *x, const Real *res, const Real *w, Real *y, Size rows, Size columns,
-                               float eps) {
+template <bool plus, bool weight, int lanes, typename Sink>
+__device__ __forceinline__ void rmsnorm_rows(const Real *x, const Real *res, const Real *w, Sink y, Size rows,
+                                             Size columns, float eps) {
     LOGOS_SHARED(float, partial, 32);
     const int lane = threadIdx.x % lanes;
     for (Size row = first_index() / lanes; row < rows; row += grid_threads() / lanes) {
-        const Real *const from = x + row * columns, *const more = plus ? res + row * columns : nullptr;
+        const Size start = row * columns;
+        const Real *const from = x + start, *const more = plus ? res + start : nullptr;
         float squares = 0.0f;
 #pragma unroll 4
         for (Size i = lane; i < columns; i += lanes) {
@@ -18,19 +19,24 @@ __device__ inline void rmsnorm(const Real *x, const Real *res, const Real *w, Re
         }
         squares = lanes == 32 ? warp_join<Sum>(squares) : block_join<Sum>(squares, partial);
         const float scale = 1.0f / sqrtf(squares / static_cast<float>(columns) + eps);
-        Real *const to = y + row * columns;
 #pragma unroll 4
         for (Size i = lane; i < columns; i += lanes) {
             const float value = plus ? from[i] + more[i] : from[i];
-            to[i] = weight ? value * scale * w[i] : value * scale;
+            y(start + i, weight ? value * scale * w[i] : value * scale);
         }
     }
 }
 
+template <bool plus, bool weight, int lanes>
+__device__ inline void rmsnorm(const Real *x, const Real *res, const Real *w, Real *y, Size rows, Size columns,
+                               float eps) {
+    rmsnorm_rows<plus, weight, lanes>(x, res, w, Stored{y}, rows, columns, eps);
+}
+
 // The same of a + b, which is kept where there is a pointer for it.
-template <int lanes>
-__device__ inline void add_rmsnorm(const Real *a, const Real *b, const Real *w, Real *sum, Real *y, Size rows,
-                                   Size columns, float eps) {
+template <int lanes, typename Sink>
+__device__ __forceinline__ void add_rmsnorm_rows(const Real *a, const Real *b, const Real *w, Real *sum, Sink y,
+                                                 Size rows, Size columns, float eps) {
     LOGOS_SHARED(float, partial, 32);
     const int lane = threadIdx.x % lanes;
     for (Size row = first_index() / lanes; row < rows; row += grid_threads() / lanes) {
@@ -45,6 +51,12 @@ __device__ inline void add_rmsnorm(const Real *a, const Real *b, const Real *w, 
         squares = lanes == 32 ? warp_join<Sum>(squares) : block_join<Sum>(squares, partial);
         const float scale = 1.0f / sqrtf(squares / static_cast<float>(columns) + eps);
 #pragma unroll 4
-        for (Size i = lane; i < columns; i += lanes) y[start + i] = (a[start + i] + b[start + i]) * scale * w[i];
+        for (Size i = lane; i < columns; i += lanes) y(start + i, (a[start + i] + b[start + i]) * scale * w[i]);
     }
+}
+
+template <int lanes>
+__device__ inline void add_rmsnorm(const Real *a, const Real *b, const Real *w, Real *sum, Real *y, Size rows,
+                                   Size columns, float eps) {
+    add_rmsnorm_rows<lanes>(a, b, w, sum, Stored{y}, rows, columns, eps);
 }

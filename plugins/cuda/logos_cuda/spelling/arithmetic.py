@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from logos_cuda.lowering import FAULT, Lowering, Parameter, blocks_for, quants
+from logos_cuda.spelling.chains import chain
 from logos_cuda.stages import Buffer, Element
 from logos_cuda.storage import Multiply
 
@@ -70,9 +71,8 @@ def _product_q8(lowering: Lowering, b: Buffer, y: Buffer, sizes: tuple[int, int,
         lowering.launch(name, "exact_q8.cuh", f"matvec_exact<{rows}>", parameters, blocks, threads=128)
         return
     parameters = [*quants("x", lowering.quantized("A"), True), *quants("w", b, True), *last]
-    by, lanes = ("warps", 32) if n >= FILLING_ROWS or k <= SHORT_Q8_ROW else ("blocks", 128)
-    blocks = min(-(-n // (128 // lanes)), _MOST_ROW_BLOCKS)
-    name, call = f"matvec_q8_by_{by}{suffix}", f"matvec_q8<{lanes}, {rows}>"
+    by, together, blocks = by_q8_rows(k, n)
+    name, call = f"matvec_q8_by_{by}{suffix}", f"matvec_q8<{128 // together}, {rows}>"
     lowering.launch(name, "matvec_q8.cuh", call, parameters, blocks, 128, registers=True)
 
 
@@ -98,8 +98,17 @@ def by_rows(k: int, n: int) -> tuple[str, int, int]:
     return by, together, min(-(-n // together), _MOST_ROW_BLOCKS)
 
 
+def by_q8_rows(k: int, n: int) -> tuple[str, int, int]:
+    """The same of a weight in Q8_0."""
+    by, together = ("warps", 4) if n >= FILLING_ROWS or k <= SHORT_Q8_ROW else ("blocks", 1)
+    return by, together, min(-(-n // together), _MOST_ROW_BLOCKS)
+
+
 def pairwise(lowering: Lowering) -> None:
     """A sum or product of elements, B spread over A's rows or over all elements."""
+    if lowering.made is not None:
+        chain(lowering, [lowering.node])
+        return
     op = lowering.node.op.name
     function, out = op.capitalize(), lowering.out
     a, b = lowering.value("A"), lowering.value("B")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from logos_cuda.lowering import FAULT, Lowering, Parameter, blocks_for
+from logos_cuda.lowering import FAULT, Lowering, Parameter, arrivals, blocks_for, q8_of
 from logos_cuda.stages import Buffer, Element
 
 WIDEST_HEAD = 512
@@ -51,8 +51,10 @@ def attention(lowering: Lowering) -> None:
     tiles = steps * groups * -(-(heads // groups) // TOGETHER)
     splits = _splits(tiles, rows)
     parts = _scratch(lowering, splits, steps * heads, width)
-    _parts(lowering, parts, tiles, splits, width)
-    _join(lowering, parts, steps * heads, splits, width)
+    combines = lowering.act("combine")
+    _parts(lowering, parts, tiles, splits, width, combines)
+    if not combines:
+        _join(lowering, parts, steps * heads, splits, width)
 
 
 def full_attention(lowering: Lowering) -> None:
@@ -96,12 +98,17 @@ def _join(lowering: Lowering, parts: tuple[Buffer, ...], queries: int, splits: i
     values, maxima, sums = parts
     parameters: list[Parameter] = [
         ("const Real *values", values), ("const Real *maxima", maxima), ("const Real *sums", sums),
-        ("Real *y", lowering.out), ("Size heads", queries), ("Size splits", splits), ("Size width", width),
+        ("Real *y", lowering.out), *lowering.made_quants(),
+        ("Size heads", queries), ("Size splits", splits), ("Size width", width),
     ]  # fmt: skip
-    lowering.launch("attention_join", "attention.cuh", "attention_join", parameters, min(queries, 65536), _THREADS)
+    name, header = f"attention_join{q8_of(lowering)}", f"attention{q8_of(lowering)}.cuh"
+    lowering.launch(name, header, name, parameters, min(queries, 65536), _THREADS)
 
 
-def _parts(lowering: Lowering, parts: tuple[Buffer, ...], tiles: int, splits: int, width: int) -> None:
+def _parts(
+    lowering: Lowering, parts: tuple[Buffer, ...], tiles: int, splits: int, width: int, combines: bool
+) -> None:
+    """The parts; where it `combines`, the block that makes the last of a tile's joins them."""
     heads, groups, rows = (lowering.sizes[symbol] for symbol in ("H", "KV", "L"))
     lanes = _lanes(width)
     bounded = lowering.node.operands["P"] is not None
@@ -112,11 +119,14 @@ def _parts(lowering: Lowering, parts: tuple[Buffer, ...], tiles: int, splits: in
         ("const Real *q", lowering.real("Q")), (f"const {kind} *k", k), (f"const {kind} *v", v),
         *([("const Int *last", lowering.buffer("P"))] if bounded else []),
         ("Real *values", values), ("Real *maxima", maxima), ("Real *sums", sums),
+        *([("Real *y", lowering.out), *lowering.made_quants(), arrivals(tiles)] if combines else []),
         *([FAULT] if bounded else []),
         ("Size rows", rows), ("Size groups", groups), ("Size heads", heads // groups), ("Size splits", splits),
         *([("Size steps", lowering.value("Q").rows)] if bounded else []),
         ("Size width", width), ("float scale", 1 / math.sqrt(width)),
     ]  # fmt: skip
-    name = "attention_up_to" if bounded else "attention"
-    call = f"{name}<{lanes}>"
-    lowering.launch(f"{name}_{16 * lanes}{suffix}", "attention.cuh", call, parameters, tiles * splits, _THREADS)
+    name, ending, header = "attention_up_to" if bounded else "attention", "", "attention.cuh"
+    if combines:
+        ending, header = f"_combined{q8_of(lowering)}", f"attention{q8_of(lowering) or '_combined'}.cuh"
+    call = f"{name}{ending}<{lanes}>"
+    lowering.launch(f"{name}_{16 * lanes}{suffix}{ending}", header, call, parameters, tiles * splits, _THREADS)

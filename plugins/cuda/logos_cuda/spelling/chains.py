@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from logos import Node, Value
-from logos_cuda.lowering import ABSENT, Lowering, Memory, Parameter, Runs, blocks_for
+from logos_cuda.lowering import ABSENT, Lowering, Memory, Parameter, Runs, blocks_for, q8_of
 from logos_cuda.spelling.rows import epsilon, runs_of, shape_of
 
 LONGEST = 16
@@ -27,7 +27,24 @@ def norm_runs(nodes: Sequence[Node], memory: Memory) -> Runs:
 def chain(lowering: Lowering, nodes: Sequence[Node]) -> None:
     """One kernel for each distinct run of functions, the first op's first operand carried from then on."""
     first = lowering.beside(nodes[0])
-    carried, start = _first_hole(nodes[0]), first.value(_first_hole(nodes[0]))
+    hole = _first_hole(nodes[0])
+    start = first.value(hole)
+    words, steps, links = linked(lowering, nodes, hole)
+    q8 = q8_of(lowering)
+    parameters: list[Parameter] = [
+        *lowering.made_quants(), ("Size n", start.size), ("Size columns", start.columns),
+        ("const Real *x", first.real(hole)), *links,
+    ]  # fmt: skip
+    call = f"chain{q8}<{', '.join(steps)}>"
+    name = "_".join(["chain", *words]) + q8
+    lowering.launch(name, f"chain{q8}.cuh", call, parameters, blocks_for(-(-start.size // 4)))
+
+
+def linked(
+    lowering: Lowering, nodes: Sequence[Node], carried: str
+) -> tuple[list[str], list[str], list[Parameter]]:
+    """Ops of which each carries on what the one before made, the first what comes in by its hole `carried`: their words
+    in a kernel's name, their types, and the parameters of their other operands and of what they make."""
     links: list[Parameter] = []
     words, steps = [], []
     for number, node in enumerate(nodes):
@@ -37,20 +54,15 @@ def chain(lowering: Lowering, nodes: Sequence[Node]) -> None:
         steps.append(step)
         links.append(ABSENT if other is None else (f"const Real *b{number}", of.real(other)))
         links.append((f"Real *y{number}", of.out))
-        carried = _hole_of(nodes[number + 1], node.out) if number + 1 < len(nodes) else ""
-    parameters: list[Parameter] = [
-        ("Size n", start.size), ("Size columns", start.columns),
-        ("const Real *x", first.real(_first_hole(nodes[0]))), *links,
-    ]  # fmt: skip
-    call = f"chain<{', '.join(steps)}>"
-    lowering.launch("_".join(["chain", *words]), "chain.cuh", call, parameters, blocks_for(-(-start.size // 4)))
+        carried = hole_of(nodes[number + 1], node.out) if number + 1 < len(nodes) else ""
+    return words, steps, links
 
 
 def _first_hole(node: Node) -> str:
     return next(iter(node.op.tensors))
 
 
-def _hole_of(node: Node, value: Value | None) -> str:
+def hole_of(node: Node, value: Value | None) -> str:
     return next(hole for hole, operand in node.operands.items() if operand == value)
 
 
@@ -78,7 +90,8 @@ def add_norm(lowering: Lowering, nodes: Sequence[Node]) -> None:
     width, lanes, blocks = shape_of(rows, columns)
     parameters: list[Parameter] = [
         ("const Real *a", added.real("A")), ("const Real *b", added.real("B")), ("const Real *w", norm.real("W")),
-        ("Real *sum", added.out), ("Real *y", norm.out),
+        ("Real *sum", added.out), ("Real *y", norm.out), *lowering.made_quants(),
         ("Size rows", rows), ("Size columns", columns), ("float eps", eps),
     ]  # fmt: skip
-    lowering.launch(f"add_rmsnorm_{width}", "rmsnorm.cuh", f"add_rmsnorm<{lanes}>", parameters, blocks)
+    q8 = q8_of(lowering)
+    lowering.launch(f"add_rmsnorm_{width}{q8}", f"rmsnorm{q8}.cuh", f"add_rmsnorm{q8}<{lanes}>", parameters, blocks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from logos_cuda.lowering import Lowering, Parameter, blocks_for
+from logos_cuda.spelling.chains import chain
 
 
 def function(lowering: Lowering) -> None:
@@ -14,6 +15,9 @@ def function(lowering: Lowering) -> None:
 
 def swiglu(lowering: Lowering) -> None:
     """silu(gate) · up."""
+    if lowering.made is not None:
+        chain(lowering, [lowering.node])
+        return
     gate, up = lowering.real("GATE"), lowering.real("UP")
     n, columns = gate.elements, lowering.value("GATE").columns
     parameters: list[Parameter] = [

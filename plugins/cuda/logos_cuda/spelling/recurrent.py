@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 
-from logos_cuda.lowering import Lowering, Parameter, blocks_for
+from logos_cuda.lowering import THREADS, Lowering, Parameter, arrivals, blocks_for, q8_of
 from logos_cuda.spelling.rows import epsilon
 
 _MOST_BLOCKS = 65536
+
+_ROWS_AT_ONCE = THREADS // 32
+"""Rows of a memory that a block takes at once: those of one head, where it is to norm them."""
 
 
 def causal_conv(lowering: Lowering) -> None:
@@ -41,17 +44,29 @@ def gated_delta(lowering: Lowering) -> None:
     if eps is None:
         return
     o = lowering.scratch(steps * heads * width)
-    parameters: list[Parameter] = [
+    rows: list[Parameter] = [
         ("const Real *q", lowering.real("Q")), ("const Real *k", lowering.real("K")),
         ("const Real *v", lowering.real("V")), ("const Real *beta", lowering.real("B")),
         ("const Real *alpha", lowering.real("A")), ("Real *memory", lowering.state("S")), ("Real *o", o),
+    ]  # fmt: skip
+    norm: list[Parameter] = [
+        ("const Real *z", lowering.real("Z")), ("const Real *gn", lowering.real("GN")), ("Real *y", lowering.out),
+        *lowering.made_quants(),
+    ]  # fmt: skip
+    sizes: list[Parameter] = [
         ("Size heads", heads), ("Size groups", groups), ("Size width", width), ("Size steps", steps),
         ("float scale", 1 / math.sqrt(width)),
     ]  # fmt: skip
+    q8 = q8_of(lowering)
     blocks = blocks_for(32 * heads * width, _MOST_BLOCKS)
-    lowering.launch("delta_rows", "recurrent.cuh", "delta_rows", parameters, blocks)
-    norm: list[Parameter] = [
-        ("const Real *o", o), ("const Real *z", lowering.real("Z")), ("const Real *gn", lowering.real("GN")),
-        ("Real *y", lowering.out), ("Size heads", steps * heads), ("Size width", width), ("float eps", eps),
+    if width % _ROWS_AT_ONCE == 0 and lowering.act("combine"):
+        all_: list[Parameter] = [*rows, *norm, arrivals(heads), *sizes, ("float eps", eps)]
+        header = f"delta{q8 or '_combined'}.cuh"
+        lowering.launch(f"delta_combined{q8}", header, f"delta_combined{q8}", all_, blocks)
+        return
+    lowering.launch("delta_rows", "recurrent.cuh", "delta_rows", [*rows, *sizes], blocks)
+    header = f"delta{q8}.cuh" if q8 else "recurrent.cuh"
+    last: list[Parameter] = [
+        ("const Real *o", o), *norm, ("Size heads", steps * heads), ("Size width", width), ("float eps", eps),
     ]  # fmt: skip
-    lowering.launch("delta_norm", "recurrent.cuh", "delta_norm", norm, min(steps * heads, _MOST_BLOCKS))
+    lowering.launch(f"delta_norm{q8}", header, f"delta_norm{q8}", last, min(steps * heads, _MOST_BLOCKS))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logos_cuda.lowering import ABSENT, FAULT, THREADS, Lowering, Parameter
+from logos_cuda.lowering import ABSENT, FAULT, THREADS, Lowering, Parameter, arrivals, q8_of
 
 NARROW = 256
 """Columns up to which a warp takes a row; a block of THREADS takes a wider one."""
@@ -52,11 +52,13 @@ def rmsnorm(lowering: Lowering) -> None:
         ("const Real *x", lowering.real("X")),
         ("const Real *res", lowering.real("RES")) if plus else ABSENT,
         ("const Real *w", lowering.real("W")) if weight else ABSENT,
-        ("Real *y", lowering.out), ("Size rows", rows), ("Size columns", columns), ("float eps", eps),
+        ("Real *y", lowering.out), *lowering.made_quants(),
+        ("Size rows", rows), ("Size columns", columns), ("float eps", eps),
     ]  # fmt: skip
-    name = "_".join(["rmsnorm", *(["plus"] if plus else []), *(["weight"] if weight else []), width])
-    call = f"rmsnorm<{str(plus).lower()}, {str(weight).lower()}, {lanes}>"
-    lowering.launch(name, "rmsnorm.cuh", call, parameters, blocks)
+    q8 = q8_of(lowering)
+    name = "_".join(["rmsnorm", *(["plus"] if plus else []), *(["weight"] if weight else []), f"{width}{q8}"])
+    call = f"rmsnorm{q8}<{str(plus).lower()}, {str(weight).lower()}, {lanes}>"
+    lowering.launch(name, f"rmsnorm{q8}.cuh", call, parameters, blocks)
 
 
 def layernorm(lowering: Lowering) -> None:
@@ -108,6 +110,10 @@ def argmax(lowering: Lowering) -> None:
         (f"const {kind} *x", x), (f"{kind} *values", values), ("Int *indexes", indexes), FAULT,
         ("Size n", x.elements),
     ]  # fmt: skip
+    if lowering.act("combine"):
+        both = [*parts[:3], ("Int *y", lowering.out), arrivals(1), *parts[3:]]
+        lowering.launch(f"argmax_combined{suffix}", "argmax.cuh", f"argmax_combined<{kind}>", both, blocks)
+        return
     lowering.launch(f"argmax_parts{suffix}", "argmax.cuh", f"argmax_parts<{kind}>", parts, blocks)
     whole: list[Parameter] = [
         (f"const {kind} *values", values), ("const Int *indexes", indexes), ("Int *y", lowering.out),

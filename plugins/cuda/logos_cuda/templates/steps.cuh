@@ -91,5 +91,9 @@ void prepare() {
     for (int i = 0; i < KEPT; i++) make_room(i);
     CHECK(cudaMalloc(reinterpret_cast<void **>(&fault), sizeof(Fault)));
     CHECK(cudaMemset(fault, 0, sizeof(Fault)));
+    if (ARRIVALS > 0) {
+        CHECK(cudaMalloc(reinterpret_cast<void **>(&arrivals), ARRIVALS * sizeof(int)));
+        CHECK(cudaMemset(arrivals, 0, ARRIVALS * sizeof(int)));
+    }
     allow_shared();
 }
