@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from logos.graph import Graph, Value
 
-_LAYER = re.compile(r"[0-9]+$")
+_LAYER = re.compile(r"(?<![0-9])[0-9]{1,9}\Z")
 
 
 @dataclass(frozen=True, slots=True)

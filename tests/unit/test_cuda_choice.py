@@ -74,6 +74,13 @@ def test_weights_are_chosen_by_name_and_pattern(tmp_path: Path, asked: str, kept
     }
 
 
+def test_a_leaf_named_as_a_word_of_the_option_is_named_by_a_pattern(tmp_path: Path) -> None:
+    for word in ("none", "auto"):
+        text = PROGRAM.replace("Wq", word)
+        assert storage_of(job_of(tmp_path, text, q8=word)).q8 == frozenset()
+        assert storage_of(job_of(tmp_path, text, q8=f"{word}*")).q8 == {word}
+
+
 def test_what_cannot_be_kept_in_q8_0_is_refused(tmp_path: Path) -> None:
     text = PROGRAM.replace("32 by 40", "33 by 40").replace("a matmul Wo", "b matmul Wo")
     text = text.replace("Let y be", "Let b be a 1 by 33 tensor of Real.\nLet y be")

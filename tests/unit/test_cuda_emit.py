@@ -54,6 +54,11 @@ def test_each_kernel_and_header_that_is_used_stands_there_once() -> None:
     assert text.count("LAUNCH(silu_kernel, ") == 2
 
 
+def test_a_files_name_is_text_wherever_it_stands() -> None:
+    text = emit_forward(forward_graph(graph(SQUASHED)), file='a"b\n\\.cu')
+    assert 'std::string("a\\"b\\?\\\\.cu") + ":"' in text
+
+
 def first_line(header: str) -> str:
     return kernel_header(header).split("\n")[0]
 

@@ -107,6 +107,9 @@ def test_a_stage_is_of_the_layer_of_its_leaves_else_of_its_values() -> None:
     stages = tuple(DeviceStage((node.index,), ("k",), 1, 1) for node in graph.nodes)
     layers = {sum_.layer: sum_.stages for sum_ in by_layer(graph, DevicePlan(stages, ()))}
     assert layers == {0: 6, 7: 1, None: 3}
+    graph = read_program(Source("p.lg", PROGRAM.replace("x0", "x" + "7" * 5000)), make_grammar(OPS))
+    layers = {sum_.layer: sum_.stages for sum_ in by_layer(graph, DevicePlan(stages, ()))}
+    assert layers == {0: 6, None: 4}
 
 
 def test_of_experts_those_that_are_chosen_are_read(toy: Toy) -> None:

@@ -74,8 +74,9 @@ def test_unnumbered_variables() -> None:
 
 @pytest.mark.parametrize(
     "variable",
-    ["K0", "V0", "Cq0", "S0", "tok", "pos", "RopeCos", "x3", "an", "an00", "an01", "Wq", "emb0", "on1", "Wq_0", "0"],
-)
+    ["K0", "V0", "Cq0", "S0", "tok", "pos", "RopeCos", "x3", "an", "an00", "an01", "Wq", "emb0", "on1", "Wq_0", "0",
+     "Wq" + "1" * 5000],
+)  # fmt: skip
 def test_other_names_take_no_tensor(variable: str) -> None:
     assert gguf_name(variable, {0}) is None
 

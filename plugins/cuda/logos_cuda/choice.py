@@ -35,6 +35,7 @@ def _chosen(job: Job) -> Iterator[str]:
     if asked == (AUTO,):
         stored = {bound.name for bound in job.binding.leaves if _stored_q8(job.graph, bound)}
         yield from stored - _without_partner(job.graph, stored)
+    if asked in ((AUTO,), (NONE,)):
         return
     for leaf in job.graph.leaves:
         named = leaf.name in asked

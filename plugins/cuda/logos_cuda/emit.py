@@ -10,7 +10,7 @@ from string import Template
 
 from logos_cuda.driver import Driver
 from logos_cuda.stages import ForwardGraph, Kernel
-from logos_cuda.text import comment
+from logos_cuda.text import comment, one_line, string
 
 COMMON = "logos.cuh"
 LICENCE = "// The helper text is yours to use, change and pass on without conditions (MIT-0)."
@@ -83,5 +83,6 @@ def _template(name: str) -> str:
 
 
 def _driver_text(driver: Driver, kind: Sequence[str], file: str) -> str:
-    begin = Template(_template("begin.cu.in")).substitute(tables=driver.tables(), stages=driver.stages(), file=file)
+    name = string(one_line(file))
+    begin = Template(_template("begin.cu.in")).substitute(tables=driver.tables(), stages=driver.stages(), file=name)
     return "\n".join((begin, *map(_template, (*_DRIVER, *kind, _MAIN))))

@@ -7,8 +7,8 @@ from collections.abc import Container, Iterator
 
 from logos import Graph, Value
 
-_LAYERED = re.compile(r"([A-Za-z]+)(0|[1-9][0-9]*)\Z")
-_DIGITS = re.compile(r"(?<![0-9])(0|[1-9][0-9]*)\Z")
+_LAYERED = re.compile(r"([A-Za-z]+)(0|[1-9][0-9]{0,8})\Z")
+_DIGITS = re.compile(r"(?<![0-9])(0|[1-9][0-9]{0,8})\Z")
 
 HYBRID = ("qwen35", "qwen35moe")
 """Families whose layers are attention or delta blocks; in every other one each layer is an attention block."""

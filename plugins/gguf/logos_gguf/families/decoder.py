@@ -16,7 +16,7 @@ from logos_gguf.sentences import Sentences, plain
 LONGEST_DEFAULT = 2048
 """The context of an authored program where nobody asks for another and the model allows it."""
 
-_BLOCK = re.compile(r"blk\.([0-9]+)\.")
+_BLOCK = re.compile(r"blk\.([0-9]{1,9})\.")
 
 
 @dataclass(frozen=True)
