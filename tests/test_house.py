@@ -22,7 +22,7 @@ CORE = ROOT / "core"
 TESTS = ROOT / "tests"
 
 LAYERS = (
-    ("source", "refusal", "near", "late", "atomic", "stamps", "lock", "bounds"),
+    ("source", "refusal", "near", "late", "atomic", "stamps", "lock", "cache", "bounds"),
     ("op", "shapes"),
     ("ops", "grammar", "sentences", "misread", "graph"),
     ("parse", "check", "printer", "memory", "reference", "weights", "passes", "prefill", "values",

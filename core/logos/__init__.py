@@ -10,6 +10,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from logos.cache import cached as cached
     from logos.check import read_program as read_program
     from logos.device_plan import DevicePlan as DevicePlan
     from logos.device_plan import DeviceStage as DeviceStage
@@ -104,6 +105,7 @@ if TYPE_CHECKING:
     from logos.weights.views import View as View
 
 _HOMES = {
+    "cache": ("cached",),
     "check": ("read_program",),
     "device_plan": ("DevicePlan", "DeviceStage"),
     "extraction": ("weight_file",),

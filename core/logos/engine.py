@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from importlib.metadata import version
 from pathlib import Path
 
-from logos.atomic import write_if_changed
+from logos.cache import cached
 from logos.execution import Array, Watch, loose_values, run_artifact, write_artifact
 from logos.hookspecs import GeneratingTarget, Inputs, Job, Target
 from logos.manager import Manager
@@ -102,34 +102,26 @@ def generate_ids(
     """The ids that follow the tokens by the target's artifact, as they come: at most `count`, up to one of `stop`,
     which comes too. Every leaf has its value from the job's sources. The artifact stays in the cache (`kept_artifact`).
     """
-    folder = kept_artifact(target, job, watch)
-    dtype = _dtype(target, job)
-    yield from target.generate(job, Inputs(folder, folder, {}, tokens, (), dtype, True, count, say), stop)
+    with kept_artifact(target, job, watch, say) as folder:
+        inputs = Inputs(folder, folder, {}, tokens, (), _dtype(target, job), True, count, say)
+        yield from target.generate(job, inputs, stop)
 
 
-def kept_artifact(target: Target, job: Job, watch: Watch) -> Path:
+def kept_artifact(
+    target: Target, job: Job, watch: Watch, say: Callable[[str], None]
+) -> AbstractContextManager[Path]:
     """The folder of a target's artifact in the cache: written once for its texts, what is extracted and the stamps of
-    the files that it is extracted from. A killed run leaves it without its mark, and the next one finishes it."""
+    the files that it is extracted from."""
     binding, artifacts = job.binding, target.emit(job)
     sources = {bound.file for bound in binding.leaves if bound.file is not None}
     sources.update(() if binding.checkpoint is None else binding.checkpoint.files)
     stamps = [(os.path.abspath(path), stamp(os.fspath(path))) for path in sorted(sources)]
     decided = (version("logos-build"), target.name, artifacts, target.steps(job).extractions, stamps)
     key = hashlib.sha256(repr(decided).encode()).hexdigest()[:32]
-    folder = cache_folder() / "generate" / key
-    mark = folder / ".whole"
-    if not mark.is_file():
-        write_artifact(target, job, {}, folder, watch)
-        write_if_changed(mark, "")
-    return folder
-
-
-def cache_folder() -> Path:
-    """LOGOS_CACHE, else XDG_CACHE_HOME/logos, else .cache/logos of the home folder; a temporary one without a home."""
-    for variable, below in (("LOGOS_CACHE", "."), ("XDG_CACHE_HOME", "logos"), ("HOME", ".cache/logos")):
-        if chosen := os.environ.get(variable):
-            return Path(chosen) / below
-    return Path(tempfile.gettempdir()) / f"logos-{os.getuid()}"
+    return cached(
+        "generate", key, lambda folder: write_artifact(target, job, {}, folder, watch),
+        lambda: say("another run writes this artifact; waiting for it"),
+    )  # fmt: skip
 
 
 def _dtype(target: Target, job: Job) -> str:

@@ -41,9 +41,9 @@ def locked(private: Path, waiting: Callable[[], None]) -> Iterator[int]:
                 if not waits:
                     waiting()
                 waits = True
-                _take(descriptor)
+                take(descriptor)
             # `logos clean` removes the file: whoever waited for it then holds a lock that no other build sees.
-            if not _is(path, descriptor):
+            if not is_at(path, descriptor):
                 continue
             yield descriptor
             return
@@ -59,23 +59,30 @@ def _opened(path: Path) -> int:
         raise unwritable(path, error) from error
 
 
-def taken(descriptor: int) -> bool:
-    """Locks an open file unless another process holds its lock; whether it now holds (where there are no locks, it
-    does)."""
+def taken(descriptor: int, shared: bool = False) -> bool:
+    """Locks an open file, for one or with others who share it, unless another's lock stands in the way; whether it now
+    holds (where there are no locks, it does)."""
     if fcntl is None:
         return True
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, _kind(shared) | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True
 
 
-def _take(descriptor: int) -> None:
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
+def take(descriptor: int, shared: bool = False) -> None:
+    """Locks an open file as soon as no other's lock stands in the way."""
+    if fcntl is not None:
+        fcntl.flock(descriptor, _kind(shared))
 
 
-def _is(path: Path, descriptor: int) -> bool:
+def _kind(shared: bool) -> int:
+    return int(fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+
+
+def is_at(path: Path, descriptor: int) -> bool:
+    """Whether an open file is the one that the path names."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(descriptor))
     except OSError:

@@ -279,7 +279,8 @@ def test_a_cache_that_cannot_be_written_is_refused(decode: Toy, monkeypatch: pyt
     decode.write("a file", "")
     monkeypatch.setenv("LOGOS_CACHE", os.fspath(decode.folder / "a file"))
     ran = decode.logos("run", "d.lg", *TOKENS, "--engine", "cuda", "-q")
-    assert (ran.code, "cannot keep the program that runs: Not a directory [unwritable-file]" in ran.err) == (1, True)
+    said = "cannot keep there what later runs use again: Not a directory [unwritable-file]"
+    assert (ran.code, said in ran.err) == (1, True)
 
 
 def test_a_job_s_refusals_are_the_target_s(decode: Toy) -> None:

@@ -16,7 +16,7 @@ from toy_build import Toy
 import logos_cuda.running
 from gguf_writer import gguf
 from logos import Job
-from logos.engine import cache_folder
+from logos.cache import cache_folder
 
 COUNT = 6
 """Tokens: a, b, c, d, the end of a turn, e. Each is followed by the next."""
@@ -115,7 +115,7 @@ def test_an_artifact_is_written_once(counting: Toy, tmp_path: Path, monkeypatch:
     more = ("--weights", "w", "--prompt", "a", "-n", "2")
     assert generated(counting, *more)[0]["generated"] == [1, 2]
     (folder,) = (tmp_path / "cache/generate").iterdir()
-    assert sorted(path.name for path in folder.iterdir()) == [".whole", "generate.cu", "weights"]
+    assert sorted(path.name for path in folder.iterdir()) == [".logos-entry", ".whole", "generate.cu", "weights"]
     with monkeypatch.context() as patch:
         patch.setattr("logos.engine.write_artifact", None)
         assert generated(counting, *more)[0]["generated"] == [1, 2]

@@ -6,23 +6,14 @@ import hashlib
 import os
 import shlex
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from logos import Spot, refuse
+from logos import Spot, cached, refuse
 from logos_cuda.compiling import COMPILE, LINK, arch_flags, host_flags
 from logos_cuda.host_build import HOST, by_hand, compile_host, find_host_compiler
 from logos_cuda.options import Options
 from logos_cuda.toolkit import find_toolkit
-
-
-def cache_folder() -> Path:
-    """LOGOS_CACHE, else XDG_CACHE_HOME/logos, else .cache/logos of the home folder; a temporary one without a home."""
-    for variable, below in (("LOGOS_CACHE", "."), ("XDG_CACHE_HOME", "logos"), ("HOME", ".cache/logos")):
-        if chosen := os.environ.get(variable):
-            return Path(chosen) / below
-    return Path(tempfile.gettempdir()) / f"logos-{os.getuid()}"
 
 
 def host_executable(source: Path) -> Path:
@@ -68,17 +59,11 @@ def _cached(kind: str, decided: Iterable[bytes], build: Callable[[Path], None]) 
     digest = hashlib.sha256()
     for part in decided:
         digest.update(hashlib.sha256(part).digest())
-    folder = cache_folder() / "cuda"
-    kept = folder / f"{kind}-{digest.hexdigest()[:32]}"
-    if kept.is_file():
-        return kept
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder, prefix=".building-") as work:
-            build(Path(work) / kind)
-            os.replace(Path(work) / kind, kept)
-    except OSError as error:
-        what = f"cannot keep the program that runs: {error.strerror or error}"
-        next_ = "free space, or name another folder in LOGOS_CACHE"
-        raise refuse("unwritable-file", what, Spot(os.fspath(folder)), next_) from None
-    return kept
+
+    def write(folder: Path) -> None:
+        for part in folder.glob(f"{kind}.*"):  # of a run that was killed
+            part.unlink()
+        build(folder / kind)
+
+    with cached("programs", f"cuda-{kind}-{digest.hexdigest()[:32]}", write) as folder:
+        return folder / kind
