@@ -172,9 +172,10 @@ class Lowering:
 
     def launch(
         self, name: str, header: str, function: str, parameters: Sequence[Parameter], blocks: int,
-        threads: int = THREADS, registers: bool = False,
+        threads: int = THREADS, registers: bool = False, shared: int = 0,
     ) -> None:  # fmt: skip
-        """Adds a launch of the kernel that calls `function`, a device function of a header."""
+        """Adds a launch of the kernel that calls `function`, a device function of a header, with `shared` bytes of
+        dynamic shared memory."""
         if blocks > MOST_BLOCKS:
             self.refuse(f"{blocks:,} blocks of threads; a launch takes up to {MOST_BLOCKS:,}")
             return
@@ -182,7 +183,7 @@ class Lowering:
         call = ", ".join(name for text, _ in parameters for name in _names(text))
         signature = ", ".join(text for text, _ in given)
         kernel = Kernel(f"{name}_kernel", header, signature, f"{function}({call})", threads, registers)
-        self.launches.append(Launch(kernel, (blocks, 1, 1), tuple(argument for _, argument in given)))
+        self.launches.append(Launch(kernel, (blocks, 1, 1), tuple(argument for _, argument in given), shared))
 
     def refuse(self, what: str) -> None:
         """Notes what no kernel takes; the program is refused with all of it."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from logos import FORMATS, Graph, Leaf, Node, Value
+from logos_cuda.tiling import Tiling
 
 BLOCK = FORMATS["Q8_0"].elements
 """Elements of a row that share a scale."""
@@ -33,12 +34,14 @@ class Multiply(Enum):
 @dataclass(frozen=True, slots=True)
 class Storage:
     """The weights kept in Q8_0, by variable; how they are multiplied, experts in one pass of dp4a or in two; whether
-    the tables that attention reads are kept as float16."""
+    the tables that attention reads are kept as float16. What `tiling` takes of the products by dp4a goes to the tensor
+    cores."""
 
     q8: frozenset[str] = frozenset()
     multiply: Multiply = Multiply.DP4A
     single_pass: bool = True
     half: bool = False
+    tiling: Tiling | None = None
 
 
 def keeps_q8(graph: Graph, leaf: Leaf) -> str | None:

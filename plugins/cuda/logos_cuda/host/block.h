@@ -8,12 +8,13 @@ namespace logos_host {
 
 enum Primitive : unsigned char {
     SYNCTHREADS, SYNCTHREADS_OR, SYNCTHREADS_AND, SYNCTHREADS_COUNT,
-    SYNCWARP, SHFL, SHFL_UP, SHFL_DOWN, SHFL_XOR, BALLOT, ANY, ALL, ACTIVEMASK, MMA,
+    SYNCWARP, SHFL, SHFL_UP, SHFL_DOWN, SHFL_XOR, BALLOT, ANY, ALL, ACTIVEMASK, MMA, LOAD_MATRICES,
 };
 constexpr const char *PRIMITIVES[] = {
     "__syncthreads", "__syncthreads_or", "__syncthreads_and", "__syncthreads_count",
     "__syncwarp", "__shfl_sync", "__shfl_up_sync", "__shfl_down_sync", "__shfl_xor_sync",
     "__ballot_sync", "__any_sync", "__all_sync", "__activemask", "logos_mma_s8",
+    "logos_load_matrices",
 };
 inline bool is_barrier(Primitive kind) { return kind <= SYNCTHREADS_COUNT; }
 inline bool is_vote(Primitive kind) { return kind >= BALLOT && kind <= ALL; }
@@ -25,9 +26,16 @@ struct Fragments {
     const unsigned *a, *b;
 };
 
+// The address of a row of a matrix, and where a lane's words of four matrices go.
+struct MatrixRow {
+    const void *row;
+    unsigned *words;
+};
+
 struct AsyncCopy {
     void *to;
     const void *from;
+    unsigned bytes;
     long group;
 };
 
@@ -48,6 +56,7 @@ struct Thread {
     unsigned long long value;  // what it gives to the primitive
     unsigned long long result;
     Fragments fragments;
+    MatrixRow matrix;
     Fiber *fiber;  // null before it starts
     AsyncCopies copies;
 };

@@ -20,7 +20,7 @@ inline void add_place(Text &text, const Worker &w, const Thread *thread) {
 
 inline void add_primitive(Text &text, Primitive kind, unsigned mask, const Site &site) {
     text.add("%s", PRIMITIVES[kind]);
-    if (!is_barrier(kind) && kind != ACTIVEMASK && kind != MMA) text.add(" with mask 0x%08x", mask);
+    if (!is_barrier(kind) && kind != ACTIVEMASK && kind < MMA) text.add(" with mask 0x%08x", mask);
     text.add(" at %s:%d", site.file, site.line);
 }
 

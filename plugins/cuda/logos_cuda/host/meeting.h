@@ -36,6 +36,7 @@ inline void finish(Worker &w, Warp &warp, int number) {
         else together = votes;
     }
     if (gathering.kind == MMA) multiply_fragments(lanes);
+    if (gathering.kind == LOAD_MATRICES) load_matrices(lanes);
     bool shuffles = gathering.kind >= SHFL && gathering.kind <= SHFL_XOR;
     for (unsigned left = gathering.arrived; left; left &= left - 1) {
         Thread &thread = lanes[__builtin_ctz(left)];

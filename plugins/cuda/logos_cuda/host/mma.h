@@ -1,4 +1,4 @@
-// mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32, as the PTX manual lays out its fragments.
+// mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 and ldmatrix, as the PTX manual lays out their fragments.
 #pragma once
 
 #include "block.h"
@@ -26,6 +26,17 @@ inline void multiply_fragments(Thread *lanes) {
             int sum = 0;
             for (unsigned k = 0; k < 32; k++) sum += row[k] * column[k];
             d[i] = int(unsigned(d[i]) + unsigned(sum));
+        }
+    }
+}
+
+// ldmatrix.m8n8.x4: lane 8 i + r has the address of row r of matrix i, 16 bytes; of each matrix lane 4 r + c takes the
+// c-th four bytes of row r.
+inline void load_matrices(Thread *lanes) {
+    for (unsigned lane = 0; lane < WARP; lane++) {
+        for (unsigned i = 0; i < 4; i++) {
+            const char *row = static_cast<const char *>(lanes[8 * i + lane / 4].matrix.row);
+            memcpy(&lanes[lane].matrix.words[i], row + lane % 4 * 4, 4);
         }
     }
 }

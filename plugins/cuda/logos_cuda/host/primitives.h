@@ -95,3 +95,20 @@ inline void logos_mma_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b
     logos_host::running("logos_mma_s8").current->fragments = {d, a, b};
     logos_host::meet(logos_host::MMA, logos_host::WHOLE, 0, 0, site);
 }
+
+namespace logos_host {
+
+[[noreturn]] __attribute__((noinline)) inline void end_matrix(const Site &site) {
+    Text what;
+    what.add("logos_load_matrices at %s:%d has an address that is no multiple of 16", site.file, site.line);
+    end_thread(what.characters, "begin every row of a matrix at such an address");
+}
+
+}  // namespace logos_host
+
+inline void logos_load_matrices(unsigned (&to)[4], const void *shared,
+                                logos_host::Site site = logos_host::Site::here()) {
+    logos_host::running("logos_load_matrices").current->matrix = {shared, to};
+    if (uintptr_t(shared) % 16) logos_host::end_matrix(site);
+    logos_host::meet(logos_host::LOAD_MATRICES, logos_host::WHOLE, 0, 0, site);
+}

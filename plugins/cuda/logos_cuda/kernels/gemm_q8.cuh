@@ -16,12 +16,6 @@ __device__ __forceinline__ void logos_load_matrices(unsigned (&to)[4], const voi
                  : "memory");
 }
 
-// logos_copy_async of four bytes.
-__device__ __forceinline__ void logos_copy_async_word(void *shared, const void *global) {
-    const unsigned to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" : : "r"(to), "l"(global) : "memory");
-}
-
 #endif
 
 // An integer below 2^22 in size, added to the bits of 1.5 * 2^23, is the float 1.5 * 2^23 plus it: sums that begin with
@@ -30,18 +24,48 @@ enum { SUM_BITS = 0x4b400000 };
 
 __device__ __forceinline__ float whole_sum(int bits) { return __int_as_float(bits) - 12582912.0f; }
 
+// A scale as a weight has it, and as quantized activations do.
+__device__ __forceinline__ float scale_of(Half bits) { return float_of(bits); }
+__device__ __forceinline__ float scale_of(float scale) { return scale; }
+
 // A matrix in Q8_0 from a tile's first row on: the last row that is there of the tile's, and the scale blocks of a row.
+template <typename Scale>
 struct Side {
     const Quant *quants;
-    const Real *scales;
+    const Scale *scales;
     int last, depths;
+
+    __device__ __forceinline__ Side(const Quant *quants, const Scale *scales, Size first, Size rows, Size depths,
+                                    int most)
+        : quants(quants + first * depths * 32), scales(scales + first * depths), last(last_row(first, rows, most)),
+          depths(static_cast<int>(depths)) {}
 };
 
-__device__ __forceinline__ Side side_of(const Quant *quants, const Real *scales, Size first, Size rows, Size depths,
-                                        int most) {
-    const Size before = first * depths;
-    return {quants + before * 32, scales + before, last_row(first, rows, most), static_cast<int>(depths)};
-}
+// What a thread brings of a step's scales, on their way from memory through registers: they are of 16 bits in a weight,
+// too few for an asynchronous copy.
+template <int rows, typename Scale>
+struct Ahead {
+    Scale at[rows * DEPTHS / GEMM_THREADS];
+
+    __device__ __forceinline__ void take(const Side<Scale> &side, int step) {
+        const int count = depths_of(step, side.depths);
+#pragma unroll
+        for (int i = 0; i < rows * DEPTHS / GEMM_THREADS; ++i) {
+            const int number = i * GEMM_THREADS + threadIdx.x, depth = scale_depth(number);
+            const int row = source_row(scale_row(number), side.last);
+            if (depth < count) at[i] = __ldg(side.scales + scale_offset(row, side.depths, step * DEPTHS + depth));
+        }
+    }
+
+    __device__ __forceinline__ void put(float *scales, int step, int depths) const {
+        const int count = depths_of(step, depths);
+#pragma unroll
+        for (int i = 0; i < rows * DEPTHS / GEMM_THREADS; ++i) {
+            const int number = i * GEMM_THREADS + threadIdx.x, depth = scale_depth(number);
+            if (depth < count) scales[scale_place(scale_row(number), depth, rows)] = scale_of(at[i]);
+        }
+    }
+};
 
 // What a step needs of one side, in shared memory: `rows` rows of DEPTHS * 32 quants and their scales.
 template <int rows>
@@ -54,21 +78,16 @@ struct Part {
     __device__ __forceinline__ explicit Part(Quant *at)
         : quants(at), scales(reinterpret_cast<float *>(at + rows * DEPTHS * 32)) {}
 
-    // Begins the copies of `count` depths from `depth` on.
-    __device__ __forceinline__ void bring(const Side &side, int depth, int count) const {
+    // Begins the copies of a step's quants.
+    template <typename Scale>
+    __device__ __forceinline__ void bring(const Side<Scale> &side, int step) const {
+        const int count = depths_of(step, side.depths);
 #pragma unroll
         for (int i = threadIdx.x; i < rows * UNITS; i += GEMM_THREADS) {
             const int row = unit_row(i), unit = unit_of(i), from = source_row(row, side.last);
-            if (unit < 2 * count)
-                logos_copy_async(quants + UNIT * unit_place(row, unit),
-                                 side.quants + unit_offset(from, side.depths, depth, unit));
-        }
-#pragma unroll
-        for (int i = threadIdx.x; i < rows * DEPTHS; i += GEMM_THREADS) {
-            const int row = scale_row(i), at = scale_depth(i), from = source_row(row, side.last);
-            if (at < count)
-                logos_copy_async_word(scales + scale_place(row, at, rows),
-                                      side.scales + scale_offset(from, side.depths, depth + at));
+            if (unit >= 2 * count) continue;
+            logos_copy_async(quants + UNIT * unit_place(row, unit),
+                             side.quants + unit_offset(from, side.depths, step * DEPTHS, unit));
         }
     }
 
@@ -166,38 +185,57 @@ struct Slot {
         : x(memory + number * BYTES), w(memory + number * BYTES + Part<GEMM_ROWS>::BYTES) {}
 };
 
-// Begins the copies of a step, of none beyond the last: a group of copies in any case, which waits count.
+// A step's copies of both sides, none beyond the last: a group of copies in any case, which waits count.
 template <int nt>
-__device__ __forceinline__ void bring_step(const Slot<nt> &slot, const Side &left, const Side &right, int step) {
-    const int count = depths_of(step, left.depths);
-    if (count > 0) {
-        slot.x.bring(left, step * DEPTHS, count);
-        slot.w.bring(right, step * DEPTHS, count);
+struct Steps {
+    Quant *memory;
+    Side<Real> x;
+    Side<Half> w;
+    Ahead<GEMM_ROWS, Real> xs;
+    Ahead<tile_columns(nt), Half> ws;
+
+    __device__ __forceinline__ void begin(int number, int step) {
+        const Slot<nt> slot(memory, number);
+        xs.take(x, step);
+        ws.take(w, step);
+        slot.x.bring(x, step);
+        slot.w.bring(w, step);
+        logos_copy_commit();
     }
-    logos_copy_commit();
-}
+
+    __device__ __forceinline__ void end(int number, int step) const {
+        const Slot<nt> slot(memory, number);
+        xs.put(slot.x.scales, step, x.depths);
+        ws.put(slot.w.scales, step, x.depths);
+    }
+};
 
 // A tile's sums. Copies of `stages` - 1 steps are on their way while one is multiplied.
 template <int nt, int stages>
-__device__ __forceinline__ Sums<nt> tile_sums(Quant *memory, const Side &left, const Side &right) {
-    const int depths = left.depths, steps = (depths + DEPTHS - 1) / DEPTHS, warp = threadIdx.x / 32;
-    const bool there = warp_row(warp) <= left.last && warp_column(warp, nt) <= right.last;
+__device__ __forceinline__ Sums<nt> tile_sums(Steps<nt> due) {
+    constexpr int TURNS = nt < 8 ? DEPTHS : 1;  // Of 8 subtiles' sums there are no registers left to look ahead with.
+    const int depths = due.x.depths, steps = (depths + DEPTHS - 1) / DEPTHS, warp = threadIdx.x / 32;
+    const bool there = warp_row(warp) <= due.x.last && warp_column(warp, nt) <= due.w.last;
     Sums<nt> total, sums;
     total.clear();
     sums.clear();
-    for (int step = 0; step < stages - 1; ++step) bring_step<nt>(Slot<nt>(memory, step), left, right, step);
+    for (int step = 0; step < stages - 1; ++step) {
+        due.begin(step, step);
+        due.end(step, step);
+    }
     int full = 0, free = stages - 1;
     for (int step = 0; step < steps; ++step) {
         logos_copy_wait<stages - 2>();
         // The step's copies are there for all, and all are done with the slot that the next ones go to.
         __syncthreads();
-        bring_step<nt>(Slot<nt>(memory, free), left, right, step + stages - 1);
-        const Slot<nt> slot(memory, full);
+        due.begin(free, step + stages - 1);
+        const Slot<nt> slot(due.memory, full);
         const int count = there ? depths_of(step, depths) : 0;
-#pragma unroll
+#pragma unroll TURNS
         for (int depth = 0; depth < DEPTHS; ++depth) {
             if (depth < count) add_depth<nt>(slot.x, slot.w, depth, sums);
         }
+        due.end(free, step + stages - 1);
         if (step % CHUNK_STEPS == CHUNK_STEPS - 1 || step == steps - 1) {
             total.add(sums);
             sums.clear();
@@ -210,15 +248,15 @@ __device__ __forceinline__ Sums<nt> tile_sums(Quant *memory, const Side &left, c
 
 // A tile's rows follow one another among the blocks, so that those that read the same rows of W run together.
 template <int nt, int stages>
-__device__ inline void gemm_q8(const Quant *x, const Real *xs, const Quant *w, const Real *ws, Real *y, Size m, Size k,
+__device__ inline void gemm_q8(const Quant *x, const Real *xs, const Quant *w, const Half *ws, Real *y, Size m, Size k,
                                Size n) {
     LOGOS_DYNAMIC_SHARED(Quant, memory);
     const Size down = (m + GEMM_ROWS - 1) / GEMM_ROWS, across = (n + tile_columns(nt) - 1) / tile_columns(nt);
     for (Size tile = blockIdx.x; tile < down * across; tile += gridDim.x) {
         const Size top = tile % down * GEMM_ROWS, start = tile / down * tile_columns(nt);
-        const Side left = side_of(x, xs, top, m, k / 32, GEMM_ROWS);
-        const Side right = side_of(w, ws, start, n, k / 32, tile_columns(nt));
-        keep<nt>(tile_sums<nt, stages>(memory, left, right), y, m, n, top, start);
+        const Steps<nt> due = {memory, Side<Real>(x, xs, top, m, k / 32, GEMM_ROWS),
+                               Side<Half>(w, ws, start, n, k / 32, tile_columns(nt)), {}, {}};
+        keep<nt>(tile_sums<nt, stages>(due), y, m, n, top, start);
         // The next tile's copies go to slots that others still read.
         __syncthreads();
     }

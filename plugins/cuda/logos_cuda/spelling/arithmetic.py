@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from logos_cuda.lowering import FAULT, Lowering, Parameter, blocks_for, quants
 from logos_cuda.spelling.chains import chain
+from logos_cuda.spelling.tensor import tensor_product
 from logos_cuda.stages import Buffer, Element
 from logos_cuda.storage import Multiply
 
@@ -60,6 +61,10 @@ def product(
 def _product_q8(lowering: Lowering, b: Buffer, y: Buffer, sizes: tuple[int, int, int]) -> None:
     """y (m, n) = A (m, k) times b, which is (n, k) in Q8_0."""
     m, k, n = sizes
+    tiling = lowering.storage.tiling
+    if tiling is not None and tiling.takes(m, k, n):
+        tensor_product(lowering, b, y, sizes, tiling.subtiles(m, k, n))
+        return
     rows, suffix = (1, "") if m == 1 else (TOGETHER, "_rows")
     multiply = lowering.storage.multiply
     lowering.notes.append(f"{lowering.value('B').name} in Q8_0, multiplied {multiply.value}")

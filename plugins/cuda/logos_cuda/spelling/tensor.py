@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logos_cuda.lowering import Lowering, Parameter, quants
-from logos_cuda.stages import Buffer, Launch
+from logos_cuda.stages import Buffer
 from logos_cuda.tiling import STAGES, THREADS, limits, shared_bytes, tiles
 
 _MOST_BLOCKS = 65536
@@ -22,6 +22,5 @@ def tensor_product(lowering: Lowering, b: Buffer, y: Buffer, sizes: tuple[int, i
     ]  # fmt: skip
     blocks = min(tiles(nt, m, n), _MOST_BLOCKS)
     call = f"gemm_q8<{nt}, {STAGES[nt]}>"
-    lowering.launch(f"gemm_q8_{nt}", "gemm_q8.cuh", call, parameters, blocks, THREADS, registers=True)
-    made = lowering.launches.pop()
-    lowering.launches.append(Launch(made.kernel, made.grid, made.arguments, shared_bytes(nt)))
+    shared = shared_bytes(nt)
+    lowering.launch(f"gemm_q8_{nt}", "gemm_q8.cuh", call, parameters, blocks, THREADS, registers=True, shared=shared)
