@@ -47,6 +47,17 @@ def test_a_block_gives_the_reference_s_moe(folder: Path, tmp_path: Path, single_
         assert off > 1e-8  # quantized it is
 
 
+def test_a_score_that_is_no_number_is_in_every_result(folder: Path, tmp_path: Path) -> None:
+    router = block(SPEC)[0].astype("<f4")
+    router[SPEC.E - 1, 5] = np.nan
+    router.tofile(tmp_path / "r.raw")
+    x = np.ones((1, SPEC.d), "<f4")
+    x.tofile(tmp_path / "x.raw")
+    given = ("--set", f"Wr={tmp_path}/r.raw", "--set", f"x={tmp_path}/x.raw")
+    assert np.isnan(moe(x.astype(float), router.astype(float), *block(SPEC)[1:], SPEC.K, SPEC.E)).all()
+    assert run(folder / "True", "--weights", str(folder), *given)[0].split() == ["NaN"] * SPEC.d
+
+
 def test_the_graph_is_launched_again_and_timed(folder: Path) -> None:
     once, _ = run(folder / "True", "--weights", str(folder))
     out, err = run(folder / "True", "--weights", str(folder), "--repeat", "3")

@@ -22,6 +22,8 @@ __device__ inline void choose_row(const Real *scores, Int *chosen, Real *shares,
     const float largest = scores[chosen[0]];
     float sum = 0.0f;
     for (Size i = threadIdx.x; i < top; i += blockDim.x) sum += expf(scores[chosen[i]] - largest);
+    // One score that is no number leaves none to any share, as a softmax over all of them does.
+    for (Size i = threadIdx.x; i < experts; i += blockDim.x) sum += scores[i] == scores[i] ? 0.0f : scores[i];
     sum = block_join<Sum>(sum, partial);
     for (Size i = threadIdx.x; i < top; i += blockDim.x) shares[i] = expf(scores[chosen[i]] - largest) / sum;
     __syncthreads();
