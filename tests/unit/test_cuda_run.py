@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import resource
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -281,6 +283,22 @@ def test_a_cache_that_cannot_be_written_is_refused(decode: Toy, monkeypatch: pyt
     ran = decode.logos("run", "d.lg", *TOKENS, "--engine", "cuda", "-q")
     said = "cannot keep there what later runs use again: Not a directory [unwritable-file]"
     assert (ran.code, said in ran.err) == (1, True)
+
+
+def test_as_many_variables_as_there_are_of_any_name_are_read_out(toy: Toy) -> None:
+    """Names longer than a file's, and more of them than files that may be open unless a program asks for more."""
+    names = ["x", *("v" * 240 + str(10**number) for number in range(70))]
+    lines = [f"Let {new} be {old} plus x." for old, new in pairwise(names)]
+    toy.write("long.lg", "\n".join(["Let x be a 1 by 1 tensor of Int.", *lines]) + "\n")
+    given = ("run", "long.lg", "--set", "x=1", "--get", "*", "-q")
+    few, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, most))
+    try:
+        ran = toy.logos(*given, "--engine", "cuda")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (few, most))
+    assert (ran.code, ran.err, ran.out) == (0, "", toy.logos(*given).out)
+    assert ran.out.splitlines()[-1] == f"{names[-1]} = [[71]]"
 
 
 def test_a_job_s_refusals_are_the_target_s(decode: Toy) -> None:

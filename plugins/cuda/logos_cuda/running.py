@@ -40,7 +40,7 @@ def run_program(job: Job, inputs: Inputs) -> Mapping[str, NDArray[Any]]:
         done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", env=_environment())
         if done.returncode:
             raise _failed(job, inputs, done)
-        found = {name: np.load(Path(scratch) / "out" / f"{name}.npy") for name in inputs.taps}
+        found = {name: np.load(Path(scratch) / "out" / f"{place}.npy") for place, name in enumerate(inputs.taps)}
     if job.options.kind == "op":
         _check_sum(job, found, done.stdout)
     if job.options.kind == "forward" and job.options.prefill is not None and inputs.tokens:
@@ -119,7 +119,7 @@ def _has_toolkit() -> bool:
 def _arguments(inputs: Inputs, scratch: Path) -> Iterator[str]:
     yield from _values(inputs, scratch)
     yield from _shown(inputs)
-    yield from ("--dump", str(scratch / "out"))
+    yield from ("--dump", str(scratch / "out"), "--numbered")  # a name may be too long for a file's
 
 
 def _values(inputs: Inputs, scratch: Path) -> Iterator[str]:

@@ -10,6 +10,7 @@ const char *USE =
     "  --generate N     go on for N ids, each the output of the step before; print them\n"
     "  --get NAMES      print these variables as of the last step; NAME@1 is an earlier value of a step\n"
     "  --dump DIR       write NAME.npy (steps, rows, columns) of --get's variables, or of all that is computed\n"
+    "  --numbered       name these files by their place in --get instead, from 0\n"
     "  --unchecked      go on past a NaN in an argmax, a computed row outside its table, a sum beyond 64 bits\n"
     "  --list           print the variables: name, rows, columns, type, file\n"
     "\n"
@@ -28,6 +29,13 @@ void take_set(const std::string &text) {
     end(USAGE, "--set: the program has no input, weight or state " + name + "; --list names them");
 }
 
+bool *flag_of(const std::string &word) {
+    return word == "--list"        ? &options.list
+           : word == "--unchecked" ? &options.unchecked
+           : word == "--numbered"  ? &options.numbered
+                                   : nullptr;
+}
+
 void read_options(int count, char **words) {
     for (int i = 1; i < count; i++) {
         std::string word = words[i], text;
@@ -36,8 +44,8 @@ void read_options(int count, char **words) {
             printf("%s", MORE_USE);
             exit(DONE);
         }
-        if (word == "--list" || word == "--unchecked") {
-            (word == "--list" ? options.list : options.unchecked) = true;
+        if (bool *const flag = flag_of(word)) {
+            *flag = true;
             continue;
         }
         if (take_flag(word)) continue;

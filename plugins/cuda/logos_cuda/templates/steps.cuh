@@ -52,6 +52,14 @@ void make_room(int buffer) {
                                " on the device: " + cudaGetErrorString(error));
 }
 
+// Every variable that is read out has a file that is open until the end.
+void allow_files() {
+    struct rlimit most;
+    if (getrlimit(RLIMIT_NOFILE, &most) != 0) return;
+    most.rlim_cur = most.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &most);
+}
+
 void run() {
     const Size given = Size(options.tokens.size());
     const Size more = options.generate > 1 ? options.generate - 1 : 0;
@@ -61,11 +69,12 @@ void run() {
     if (names.empty() && !options.dump.empty())
         for (int i = 0; i < VALUES; i++)
             if (values[i].stage >= 0) names.push_back(values[i].name);
+    if (!options.dump.empty()) allow_files();
     for (const std::string &name : names) {
         const Value *value = find_value(name);
         if (value == nullptr) end(USAGE, "the program has no variable " + name + "; --list names them");
         make_room(value->buffer);
-        taps.emplace_back(name, *value, steps);
+        taps.emplace_back(name, *value, steps, taps.size());
     }
     std::vector<Int> tokens = options.tokens, generated;
     const Value &output = values[OUTPUT];

@@ -72,14 +72,16 @@ void print_checksum(const Value &value, const std::vector<char> &data) {
     else printf("%lld\n", static_cast<long long>(wrapped));
 }
 
-// One variable that is read at every step: into NAME.npy, or kept for printing.
+// One variable that is read at every step: into NAME.npy or its number's, or kept for printing.
 class Tap {
   public:
-    Tap(const std::string &name, const Value &value, Size steps) : name(name), value(&value) {
+    Tap(const std::string &name, const Value &value, Size steps, size_t place) : name(name), value(&value) {
         if (options.dump.empty()) return;
-        path = options.dump + "/" + name + ".npy";
-        file = fopen((path + ".part").c_str(), "wb");
-        unfinished.push_back(path + ".part");
+        path = options.dump + "/" + (options.numbered ? std::to_string(place) : name) + ".npy";
+        // A name of its own, since NAME may be as long as a file's name can be.
+        part = options.dump + "/." + std::to_string(getpid()) + "." + std::to_string(place) + ".part";
+        file = fopen(part.c_str(), "wb");
+        unfinished.push_back(part);
         if (file == nullptr) end(REFUSED, "cannot write " + path + ": " + strerror(errno));
         std::string head = std::string("{'descr': '") + (value.real ? "<f4" : "<i8") +
                            "', 'fortran_order': False, 'shape': (" + std::to_string(steps) + ", " +
@@ -100,7 +102,7 @@ class Tap {
 
     void finish() {
         if (file == nullptr) return print_named(name, *value, data);
-        if (fclose(file) != 0 || rename((path + ".part").c_str(), path.c_str()) != 0)
+        if (fclose(file) != 0 || rename(part.c_str(), path.c_str()) != 0)
             end(REFUSED, "cannot write " + path + ": " + strerror(errno));
     }
 
@@ -115,7 +117,7 @@ class Tap {
         if (fwrite(from, 1, count, file) != count) end(REFUSED, "cannot write " + path + ": " + strerror(errno));
     }
 
-    std::string name, path;
+    std::string name, path, part;
     const Value *value;
     FILE *file = nullptr;
     std::vector<char> data;
