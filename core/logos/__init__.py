@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from logos.cache import cached as cached
     from logos.check import read_program as read_program
+    from logos.device_plan import Card as Card
     from logos.device_plan import DevicePlan as DevicePlan
     from logos.device_plan import DeviceStage as DeviceStage
+    from logos.device_plan import Fit as Fit
+    from logos.device_plan import Work as Work
     from logos.extraction import weight_file as weight_file
     from logos.graph import Graph as Graph
     from logos.graph import Leaf as Leaf
@@ -107,7 +110,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "cache": ("cached",),
     "check": ("read_program",),
-    "device_plan": ("DevicePlan", "DeviceStage"),
+    "device_plan": ("Card", "DevicePlan", "DeviceStage", "Fit", "Work"),
     "extraction": ("weight_file",),
     "graph": ("Graph", "Leaf", "Node", "Operand", "Shown", "Value"),
     "hookspecs": (

@@ -110,7 +110,8 @@ class Case:
                 continue
             array = np.ascontiguousarray(given.T if buffer.transposed else given)
             if buffer.scales is not None:
-                found[buffer], found[buffer.scales] = split(quantize(array).view(np.uint8))
+                found[buffer], scales = split(quantize(array).view(np.uint8))
+                found[buffer.scales] = scales.astype(np.float16)
             else:
                 found[buffer] = array.astype(np.float16) if buffer.element is Element.HALF else array
         return found
@@ -122,7 +123,7 @@ class Case:
             if buffer.value is not None and buffer.element in (Element.QUANT, Element.HALF):
                 whole = array.astype(np.float32)
                 if buffer.scales is not None:
-                    whole *= np.repeat(stored[buffer.scales], 32, axis=1)
+                    whole *= np.repeat(stored[buffer.scales].astype(np.float32), 32, axis=1)
                 made[buffer.value.name] = whole.T if buffer.transposed else whole
         return made
 

@@ -32,7 +32,8 @@ class Stored(Case):
         found = super().stored()
         (weight,) = [buffer for buffer in found if buffer.scales is not None]
         assert weight.scales is not None
-        found[weight], found[weight.scales] = split(self.blocks_)
+        found[weight], scales = split(self.blocks_)
+        found[weight.scales] = scales.astype(np.float16)
         return found
 
 

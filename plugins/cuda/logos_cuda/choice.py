@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from logos import Bound, Graph, Job, Leaf, Refusal, Role, Spot, TensorView, suggestion
+from logos import Bound, Graph, Job, Leaf, Refusal, Refused, Role, Spot, TensorView, suggestion
+from logos_cuda.options import Options
 from logos_cuda.storage import (
     EXPERTS,
     Multiply,
@@ -16,9 +17,11 @@ from logos_cuda.storage import (
     multiplied_by,
     name_of,
 )
+from logos_cuda.tiling import LEAST_ARCH, SEVERAL, Tiling
+from logos_cuda.tuning_file import Tuning, number_of, read_tuning
 
 AUTO, NONE = "auto", "none"
-_Q8_BYTES, _FLOAT_BYTES = 36 / 32, 4
+_Q8_BYTES, _FLOAT_BYTES = 34 / 32, 4
 
 
 def storage_of(job: Job) -> Storage:
@@ -27,7 +30,24 @@ def storage_of(job: Job) -> Storage:
     q8 = frozenset(_chosen(job))
     multiply = Multiply.EXACT if options.multiply == "exact" else Multiply.DP4A
     half = options.kv == "f16" or (options.kv == AUTO and bool(q8) and multiply is Multiply.DP4A)
-    return Storage(q8, multiply, options.experts == "single-pass", half)
+    return Storage(q8, multiply, options.experts == "single-pass", half, _tiling(options))
+
+
+def _tiling(options: Options) -> Tiling | None:
+    """What goes to the tensor cores: nothing by a way that is not theirs, or for devices that have none for bytes."""
+    asked = options.multiply == "mma"
+    if options.multiply not in ("mma", AUTO) or (not asked and _without_mma(options)):
+        return None
+    tuning = Tuning() if options.tune is None else read_tuning(options.tune)
+    tuned = tuning.of(options.arch)
+    if options.kind == "gemm":
+        return Tiling(1, tuned, asked=True)
+    return Tiling(SEVERAL if asked else tuning.crossover, tuned, asked=asked)
+
+
+def _without_mma(options: Options) -> list[str]:
+    """The architectures among those to build for that lack the instructions."""
+    return [name for name in options.arch if 0 < number_of(name) < LEAST_ARCH]
 
 
 def _chosen(job: Job) -> Iterator[str]:
@@ -65,11 +85,15 @@ def _without_partner(graph: Graph, stored: set[str]) -> set[str]:
 
 
 def choice_refusals(job: Job) -> Iterator[Refusal]:
-    """Names of `q8` that the program has not (`unknown-variable`), a way to multiply that is not there yet
-    (`no-multiply`)."""
-    if job.options.multiply == "mma":
-        what = "no kernel multiplies by mma; there are exact and dp4a"
-        yield Refusal("no-multiply", what, Spot("multiply"), "name exact or dp4a, or leave the option out, for dp4a")
+    """Names of `q8` that the program has not (`unknown-variable`), a way to multiply that an architecture lacks
+    (`no-multiply`), a tune.toml that is not sound (`bad-toml`, `bad-tune`)."""
+    if job.options.multiply == "mma" and (old := _without_mma(job.options)):
+        what = f"mma takes devices from sm_{LEAST_ARCH} on; arch names {', '.join(old)}"
+        yield Refusal("no-multiply", what, Spot("multiply"), "leave out those architectures, or name dp4a")
+    try:
+        _tiling(job.options)
+    except Refused as refused:
+        yield from refused.refusals
     names = [leaf.name for leaf in job.graph.leaves]
     for name in job.options.q8:
         if name in (AUTO, NONE) and len(job.options.q8) == 1:
@@ -96,7 +120,8 @@ def choice_notes(job: Job) -> Iterator[str]:
     if kept:
         size = sum(leaf.value.size for leaf in kept)
         passes = "" if storage.single_pass else ", experts in two passes"
-        how = f"multiplied {storage.multiply.value}{passes}"
+        rows = "" if storage.tiling is None else f", {storage.tiling.crossover} rows and more at once by mma"
+        how = f"multiplied {storage.multiply.value}{rows}{passes}"
         yield f"{_weights(len(kept))} in Q8_0, {_megabytes(size * _Q8_BYTES)}, {how} (-D q8, -D multiply, -D experts)"
         rounded = [bound for name in sorted(storage.q8) if not _stored_q8(graph, bound := job.binding[name])]
         if rounded:

@@ -192,7 +192,7 @@ def _argument(argument: Argument, stage: int) -> Iterator[str]:
 def _memory(buffer: Buffer) -> str:
     """A buffer's name and bytes; for what the driver rounds, how, and where the scales are."""
     parts = [string(buffer.name), f"Size({buffer.elements}LL) * Size(sizeof({buffer.element.value}))"]
-    if buffer.element is Element.HALF:
+    if buffer.element is Element.HALF and buffer.value is not None:
         parts.append("HALVES")
     if buffer.scales is not None:
         parts += ["QUANTS", buffer.scales.name]

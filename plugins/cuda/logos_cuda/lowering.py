@@ -44,7 +44,7 @@ class Memory:
         """A new buffer for a value; quants have scales beside them."""
         element = element or (Element.REAL if value.real else Element.INT)
         name = self._name(value.name)
-        scales = self._scales(value.name, value.size) if element is Element.QUANT else None
+        scales = self._scales(value.name, value.size, Element.HALF) if element is Element.QUANT else None
         self.held[value] = Buffer(name, value.size, element, value, transposed, scales, inner)
 
     def scratch_of(self, element: Element, elements: int, number: int) -> Buffer:
@@ -59,8 +59,8 @@ class Memory:
         """A new buffer of quants and their scales."""
         return Buffer(self._name(of), elements, Element.QUANT, scales=self._scales(of, elements))
 
-    def _scales(self, of: str, elements: int) -> Buffer:
-        return Buffer(self._name(f"{of}_s"), elements // BLOCK, Element.REAL)
+    def _scales(self, of: str, elements: int, element: Element = Element.REAL) -> Buffer:
+        return Buffer(self._name(f"{of}_s"), elements // BLOCK, element)
 
     def _name(self, of: str) -> str:
         self.made += 1
@@ -191,10 +191,10 @@ class Lowering:
 
 
 def quants(name: str, buffer: Buffer, constant: bool = False) -> list[Parameter]:
-    """The parameters of quants and their scales: `Quant *made, Real *made_scales`."""
+    """The parameters of quants and their scales: `Quant *made, Real *made_scales`; of a weight `const Half *`."""
     assert buffer.scales is not None
     const = "const " if constant else ""
-    return [(f"{const}Quant *{name}", buffer), (f"{const}Real *{name}_scales", buffer.scales)]
+    return [(f"{const}Quant *{name}", buffer), (f"{const}{buffer.scales.element.value} *{name}_scales", buffer.scales)]
 
 
 def q8_of(lowering: Lowering) -> str:

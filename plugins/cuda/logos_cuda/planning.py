@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from logos import Binding, DevicePlan, DeviceStage, Node, Value
-from logos_cuda.stages import Buffer, Element, ForwardGraph, Stage
-from logos_cuda.storage import BLOCK
-
-_BYTES = {Element.REAL: 4.0, Element.INT: 8.0, Element.QUANT: 1 + 4 / BLOCK, Element.HALF: 2.0}
-"""Bytes of an element; quants have a float scale for each BLOCK."""
+from logos_cuda.cards import CARDS
+from logos_cuda.stages import Buffer, ForwardGraph, Stage
+from logos_cuda.work import bytes_of, work_of
 
 
 def device_plan(graph: ForwardGraph, binding: Binding) -> DevicePlan:
     """The stages with the bytes of the program's values that they touch: a value once a stage, of a table the rows that
     are read, of experts those that are chosen. Scratch is left out of them."""
-    return DevicePlan(tuple(_stage(graph, stage) for stage in graph.stages), tuple(_memory(graph, binding)))
+    stages = tuple(_stage(graph, stage) for stage in graph.stages)
+    return DevicePlan(stages, tuple(_memory(graph, binding)), cards=CARDS)
 
 
 def _stage(graph: ForwardGraph, stage: Stage) -> DeviceStage:
@@ -23,17 +22,18 @@ def _stage(graph: ForwardGraph, stage: Stage) -> DeviceStage:
     inner = tuple(value for node in stage.nodes for value in node.results if graph.held[value].inner)
     reads: dict[Buffer, float] = {}
     for node in stage.nodes:
-        for value, share in _read(node):
+        for value, share in touched(node):
             if value not in made:
                 reads[graph.held[value]] = max(share, reads.get(graph.held[value], 0.0))
     writes = {graph.held[value]: share for node in stage.nodes for value, share in _written(node) if value not in inner}
     names = tuple(launch.kernel.name.removesuffix("_kernel") for launch in stage.launches)
     indexes = tuple(node.index for node in stage.nodes)
     sums = _sum(reads.items()), _sum(writes.items())
-    return DeviceStage(indexes, names, *sums, stage.step, inner, stage.notes, stage.marks)
+    work = work_of(graph, stage.nodes, touched, _written)
+    return DeviceStage(indexes, names, *sums, stage.step, inner, stage.notes, stage.marks, work)
 
 
-def _read(node: Node) -> Iterator[tuple[Value, float]]:
+def touched(node: Node) -> Iterator[tuple[Value, float]]:
     """The values that a node reads, and how much of each."""
     tables = {node.op.table(hole) for hole in node.op.indexes} if node.op.name in ("embedding", "set row") else set()
     for hole, value in node.operands.items():
@@ -56,8 +56,9 @@ def _written(node: Node) -> Iterator[tuple[Value, float]]:
         yield value, 1 / value.rows if node.op.name == "set row" else 1.0
 
 
-def _sum(touched: Iterable[tuple[Buffer, float]]) -> int:
-    return round(sum(share * buffer.elements * _BYTES[buffer.element] for buffer, share in touched))
+def _sum(shares: Iterable[tuple[Buffer, float]]) -> int:
+    return round(sum(share * bytes_of(buffer) for buffer, share in shares))
+
 
 
 def _memory(graph: ForwardGraph, binding: Binding) -> Iterator[tuple[str, int]]:

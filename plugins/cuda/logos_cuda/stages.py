@@ -53,7 +53,8 @@ class Buffer:
 
     `name` is unique and a C identifier that is no keyword: `b7_q0`, a number before the program's name.
     `transposed` is a leaf stored as the transpose of the program's shape: a matmul's weight as (out, in).
-    `scales` are those of quants: a Real for each 32 of them, in the order of the quants.
+    `scales` are those of quants, one for each 32 of them, in the order of the quants: a Half for a weight, whose scales
+    come from float16; a Real for what a stage quantizes.
     `inner` is a value that only its own stage reads: memory is there where it is read out, else kernels take nullptr.
     """
 

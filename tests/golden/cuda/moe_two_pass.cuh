@@ -540,7 +540,7 @@ __device__ inline void quantize_when_made(const Real *y, Size first, int count, 
     }
 }
 
-// Products with a weight W (n, k) in Q8_0, k a multiple of 32: W = quant * scale, the scales (n, k / 32). Up to `rows`
+// Products with a weight W (n, k) in Q8_0, k a multiple of 32: W = quant * scale, the scales (n, k / 32) in float16. Up to `rows`
 // rows of x are multiplied at once, so that the weight is read once for all of them.
 
 
@@ -553,7 +553,8 @@ __device__ __forceinline__ int dot16(int4 a, int4 b, int sum) {
 // than indexes, which would take twice the registers.
 struct Lane {
     const int4 *w, *x;
-    const float *ws, *xs;
+    const Half *ws;
+    const float *xs;
 
     template <int lanes>
     __device__ __forceinline__ void advance(int rounds) {
@@ -586,7 +587,7 @@ __device__ __forceinline__ void add_round(const Lane &at, int round, int4 first,
 // gives each a whole block: the even lane one of the first, the odd lane one of the second. Integer sums are exact, and
 // the floats are added in the order of the blocks: the same on every device.
 template <int lanes, int rows>
-__device__ __forceinline__ void q8_share(const Quant *w, const Real *ws, const Quant *x, const Real *xs, Size blocks,
+__device__ __forceinline__ void q8_share(const Quant *w, const Half *ws, const Quant *x, const Real *xs, Size blocks,
                                          Size apart, int count, int lane, float (&sum)[rows]) {
     const int own = lane % 2 == 1 ? (lanes + lane) / 2 : lane / 2;
     Lane at = {reinterpret_cast<const int4 *>(w) + lane, reinterpret_cast<const int4 *>(x) + lane, ws + own, xs + own};
@@ -595,7 +596,7 @@ __device__ __forceinline__ void q8_share(const Quant *w, const Real *ws, const Q
 #pragma unroll 1
     for (; left >= 2 * lanes; left -= 2 * lanes, at.advance<lanes>(2)) {
         const int4 a = __ldg(at.w), b = __ldg(at.w + lanes), c = __ldg(at.w + 2 * lanes), d = __ldg(at.w + 3 * lanes);
-        const float first = __ldg(at.ws), second = __ldg(at.ws + lanes);
+        const float first = float_of(__ldg(at.ws)), second = float_of(__ldg(at.ws + lanes));
         add_round<lanes>(at, 0, a, b, first, true, true, true, apart, count, sum);
         add_round<lanes>(at, 1, c, d, second, true, true, true, apart, count, sum);
     }
@@ -604,13 +605,13 @@ __device__ __forceinline__ void q8_share(const Quant *w, const Real *ws, const Q
     for (; left > 0; left -= lanes, at.advance<lanes>(1)) {
         const bool near = lane < 2 * left, far = lane + lanes < 2 * left, there = own < left;
         const int4 a = near ? __ldg(at.w) : none, b = far ? __ldg(at.w + lanes) : none;
-        add_round<lanes>(at, 0, a, b, there ? __ldg(at.ws) : 0.0f, near, far, there, apart, count, sum);
+        add_round<lanes>(at, 0, a, b, there ? float_of(__ldg(at.ws)) : 0.0f, near, far, there, apart, count, sum);
     }
 }
 
 // y (m, n) = x (m, k) times the transpose of W, `lanes` threads for each row of W: a warp, or a block of 128.
 template <int lanes, int rows>
-__device__ inline void matvec_q8(const Quant *x, const Real *xs, const Quant *w, const Real *ws, Real *y, Size m,
+__device__ inline void matvec_q8(const Quant *x, const Real *xs, const Quant *w, const Half *ws, Real *y, Size m,
                                  Size k, Size n) {
     LOGOS_SHARED(float, partial, 32);
     const int lane = threadIdx.x % lanes;
@@ -637,7 +638,7 @@ __device__ inline void matvec_q8(const Quant *x, const Real *xs, const Quant *w,
 
 // The product of a row of W with x in all its passes, in every lane of the warp's share of it.
 template <int passes>
-__device__ __forceinline__ float passes_share(const Quant *w, const Real *ws, const Quant *x, const Real *xs,
+__device__ __forceinline__ float passes_share(const Quant *w, const Half *ws, const Quant *x, const Real *xs,
                                               Size blocks, Size apart, int lane) {
     float sum[passes] = {};
     q8_share<32>(w, ws, x, xs, blocks, apart, passes, lane, sum);
@@ -646,8 +647,8 @@ __device__ __forceinline__ float passes_share(const Quant *w, const Real *ws, co
 
 // Element i of hidden (rows, top, inner) = silu(G x) * U x, by a warp; expert e's rows of G and U start at e * inner.
 template <int passes>
-__device__ __forceinline__ void hidden_q8(const Quant *x, const Real *xs, const Quant *gate, const Real *gs,
-                                          const Quant *up, const Real *us, const Int *chosen, Real *hidden, Size i,
+__device__ __forceinline__ void hidden_q8(const Quant *x, const Real *xs, const Quant *gate, const Half *gs,
+                                          const Quant *up, const Half *us, const Int *chosen, Real *hidden, Size i,
                                           Size rows, Size top, Size inner, Size width) {
     const int lane = threadIdx.x % 32;
     const Size blocks = width / 32, apart = rows * blocks;
@@ -662,8 +663,8 @@ __device__ __forceinline__ void hidden_q8(const Quant *x, const Real *xs, const 
 }
 
 template <int passes>
-__device__ inline void experts_hidden_q8(const Quant *x, const Real *xs, const Quant *gate, const Real *gs,
-                                         const Quant *up, const Real *us, const Int *chosen, Real *hidden, Size rows,
+__device__ inline void experts_hidden_q8(const Quant *x, const Real *xs, const Quant *gate, const Half *gs,
+                                         const Quant *up, const Half *us, const Int *chosen, Real *hidden, Size rows,
                                          Size top, Size inner, Size width) {
     for (Size i = first_index() / 32; i < rows * top * inner; i += grid_threads() / 32) {
         hidden_q8<passes>(x, xs, gate, gs, up, us, chosen, hidden, i, rows, top, inner, width);
@@ -672,7 +673,7 @@ __device__ inline void experts_hidden_q8(const Quant *x, const Real *xs, const Q
 
 // y (rows, width) = the sum over the chosen experts of share * D h, a warp for each element; D's rows start at e * width.
 template <int passes>
-__device__ inline void experts_down_q8(const Quant *hidden, const Real *hs, const Quant *down, const Real *ds,
+__device__ inline void experts_down_q8(const Quant *hidden, const Real *hs, const Quant *down, const Half *ds,
                                        const Int *chosen, const Real *shares, Real *y, Size rows, Size top, Size inner,
                                        Size width) {
     const int lane = threadIdx.x % 32;
@@ -694,5 +695,5 @@ __device__ inline void experts_down_q8(const Quant *hidden, const Real *hs, cons
 
 extern "C" __global__ void __launch_bounds__(128) router_by_blocks_kernel(const Real *x, const Real *w, Real *scores, Int *chosen, Real *shares, int *arrivals, Size width, Size experts, Size top) { router<128>(x, w, nullptr, scores, chosen, shares, nullptr, nullptr, arrivals, width, experts, top); }
 extern "C" __global__ void __launch_bounds__(256) quantize_twice_kernel(const Real *x, Quant *made, Real *made_scales, Size n) { quantize<2>(x, made, made_scales, n); }
-extern "C" __global__ void __launch_bounds__(256, 1) experts_hidden_q8_two_pass_kernel(const Quant *x, const Real *x_scales, const Quant *gate, const Real *gate_scales, const Quant *up, const Real *up_scales, const Int *chosen, Real *hidden, Size rows, Size top, Size inner, Size width) { experts_hidden_q8<2>(x, x_scales, gate, gate_scales, up, up_scales, chosen, hidden, rows, top, inner, width); }
-extern "C" __global__ void __launch_bounds__(256, 1) experts_down_q8_two_pass_kernel(const Quant *hidden, const Real *hidden_scales, const Quant *down, const Real *down_scales, const Int *chosen, const Real *shares, Real *y, Size rows, Size top, Size inner, Size width) { experts_down_q8<2>(hidden, hidden_scales, down, down_scales, chosen, shares, y, rows, top, inner, width); }
+extern "C" __global__ void __launch_bounds__(256, 1) experts_hidden_q8_two_pass_kernel(const Quant *x, const Real *x_scales, const Quant *gate, const Half *gate_scales, const Quant *up, const Half *up_scales, const Int *chosen, Real *hidden, Size rows, Size top, Size inner, Size width) { experts_hidden_q8<2>(x, x_scales, gate, gate_scales, up, up_scales, chosen, hidden, rows, top, inner, width); }
+extern "C" __global__ void __launch_bounds__(256, 1) experts_down_q8_two_pass_kernel(const Quant *hidden, const Real *hidden_scales, const Quant *down, const Half *down_scales, const Int *chosen, const Real *shares, Real *y, Size rows, Size top, Size inner, Size width) { experts_down_q8<2>(hidden, hidden_scales, down, down_scales, chosen, shares, y, rows, top, inner, width); }

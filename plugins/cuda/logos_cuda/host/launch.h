@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "count.h"
 #include "crash.h"
 #include "memory.h"
 #include "meeting.h"
@@ -151,6 +152,7 @@ struct KernelLaunch : Operation, Launch {
     void thread() const override { body(); }
     void run() override {
         check(*this);
+        LOGOS_COUNT_LAUNCH(name);
         run_grid(*this);
     }
 };

@@ -12,9 +12,11 @@ struct Allocation {
     char *memory;
     size_t bytes;
     bool pinned;
+    int number = 0;  // in the order of allocation
 };
 
 inline List<Allocation> allocations;  // by address
+inline int allocated = 0;
 
 // The place of the first allocation that begins beyond an address.
 inline size_t beyond(const void *address) {
@@ -53,7 +55,7 @@ inline cudaError_t allocate(void **pointer, size_t bytes, bool pinned) {
     size_t place = beyond(memory);
     allocations.add({});
     for (size_t i = allocations.count - 1; i > place; i--) allocations.items[i] = allocations.items[i - 1];
-    allocations.items[place] = {static_cast<char *>(memory), bytes, pinned};
+    allocations.items[place] = {static_cast<char *>(memory), bytes, pinned, allocated++};
     *pointer = memory;
     return cudaSuccess;
 }

@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "count.h"
+
 namespace logos_host {
 
 template <class To, class From>
@@ -81,7 +83,10 @@ inline unsigned __dp4a(unsigned a, unsigned b, unsigned c) {
 }
 
 template <class Value>
-Value __ldg(const Value *address) { return *address; }
+Value __ldg(const Value *address) {
+    LOGOS_COUNT_LOAD(address, sizeof(Value));
+    return *address;
+}
 template <class Value>
 Value __ldcs(const Value *address) { return *address; }
 template <class Value>

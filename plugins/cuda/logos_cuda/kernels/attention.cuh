@@ -151,10 +151,12 @@ __device__ inline void attention_rows(const Real *q, const T *k, const T *v, Rea
     for (Size base = begin; base < end; base += RUNS) {
         const Size row = base + run;
         const bool there = row < end;
-        const Size offset = ((there ? row : begin) * groups + group) * width;
-        float4 key[VECTORS], value[VECTORS];
-        bring_row<lanes>(k + offset, lane, width, key);
-        bring_row<lanes>(v + offset, lane, width, value);
+        const Size offset = (row * groups + group) * width;
+        float4 key[VECTORS] = {}, value[VECTORS] = {};
+        if (there) {
+            bring_row<lanes>(k + offset, lane, width, key);
+            bring_row<lanes>(v + offset, lane, width, value);
+        }
 #pragma unroll
         for (int head = 0; head < HEADS; ++head) {
             float score = 0.0f;

@@ -21,12 +21,12 @@ __device__ __forceinline__ double exact_four(int quants, float scale, float4 x, 
 
 // This lane's share of a row's products with `count` rows of x (count, 32 * blocks): every 32nd half-block.
 template <int rows>
-__device__ __forceinline__ void exact_share(const Quant *w, const Real *ws, const Real *x, Size blocks, int count,
+__device__ __forceinline__ void exact_share(const Quant *w, const Half *ws, const Real *x, Size blocks, int count,
                                             int lane, double (&sum)[rows]) {
 #pragma unroll 4
     for (Size half = lane; half < 2 * blocks; half += 32) {
         const int4 quants = __ldg(reinterpret_cast<const int4 *>(w) + half);
-        const float scale = __ldg(ws + half / 2);
+        const float scale = float_of(__ldg(ws + half / 2));
 #pragma unroll
         for (int row = 0; row < rows; ++row) {
             if (rows > 1 && row >= count) break;
@@ -41,7 +41,7 @@ __device__ __forceinline__ void exact_share(const Quant *w, const Real *ws, cons
 
 // y (m, n) = x (m, k) times the transpose of W (n, k), a warp for each row of W.
 template <int rows>
-__device__ inline void matvec_exact(const Real *x, const Quant *w, const Real *ws, Real *y, Size m, Size k, Size n) {
+__device__ inline void matvec_exact(const Real *x, const Quant *w, const Half *ws, Real *y, Size m, Size k, Size n) {
     const int lane = threadIdx.x % 32;
     const Size blocks = k / 32;
     for (Size row = first_index() / 32; row < n; row += grid_threads() / 32) {

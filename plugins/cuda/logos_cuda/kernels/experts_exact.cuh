@@ -5,14 +5,14 @@
 #include "exact_q8.cuh"
 
 // The warp's product of a row of W and x, in every lane.
-__device__ __forceinline__ double exact_product(const Quant *w, const Real *ws, const Real *x, Size blocks, int lane) {
+__device__ __forceinline__ double exact_product(const Quant *w, const Half *ws, const Real *x, Size blocks, int lane) {
     double sum[1] = {};
     exact_share(w, ws, x, blocks, 1, lane, sum);
     return warp_sum(sum[0]);
 }
 
-__device__ inline void experts_hidden_exact(const Real *x, const Quant *gate, const Real *gs, const Quant *up,
-                                            const Real *us, const Int *chosen, Real *hidden, Size rows, Size top,
+__device__ inline void experts_hidden_exact(const Real *x, const Quant *gate, const Half *gs, const Quant *up,
+                                            const Half *us, const Int *chosen, Real *hidden, Size rows, Size top,
                                             Size inner, Size width) {
     const int lane = threadIdx.x % 32;
     const Size blocks = width / 32;
@@ -25,7 +25,7 @@ __device__ inline void experts_hidden_exact(const Real *x, const Quant *gate, co
     }
 }
 
-__device__ inline void experts_down_exact(const Real *hidden, const Quant *down, const Real *ds, const Int *chosen,
+__device__ inline void experts_down_exact(const Real *hidden, const Quant *down, const Half *ds, const Int *chosen,
                                           const Real *shares, Real *y, Size rows, Size top, Size inner, Size width) {
     const int lane = threadIdx.x % 32;
     const Size blocks = inner / 32;

@@ -7,7 +7,7 @@
 
 // The product of a row of W with x in all its passes, in every lane of the warp's share of it.
 template <int passes>
-__device__ __forceinline__ float passes_share(const Quant *w, const Real *ws, const Quant *x, const Real *xs,
+__device__ __forceinline__ float passes_share(const Quant *w, const Half *ws, const Quant *x, const Real *xs,
                                               Size blocks, Size apart, int lane) {
     float sum[passes] = {};
     q8_share<32>(w, ws, x, xs, blocks, apart, passes, lane, sum);
@@ -16,8 +16,8 @@ __device__ __forceinline__ float passes_share(const Quant *w, const Real *ws, co
 
 // Element i of hidden (rows, top, inner) = silu(G x) * U x, by a warp; expert e's rows of G and U start at e * inner.
 template <int passes>
-__device__ __forceinline__ void hidden_q8(const Quant *x, const Real *xs, const Quant *gate, const Real *gs,
-                                          const Quant *up, const Real *us, const Int *chosen, Real *hidden, Size i,
+__device__ __forceinline__ void hidden_q8(const Quant *x, const Real *xs, const Quant *gate, const Half *gs,
+                                          const Quant *up, const Half *us, const Int *chosen, Real *hidden, Size i,
                                           Size rows, Size top, Size inner, Size width) {
     const int lane = threadIdx.x % 32;
     const Size blocks = width / 32, apart = rows * blocks;
@@ -32,8 +32,8 @@ __device__ __forceinline__ void hidden_q8(const Quant *x, const Real *xs, const 
 }
 
 template <int passes>
-__device__ inline void experts_hidden_q8(const Quant *x, const Real *xs, const Quant *gate, const Real *gs,
-                                         const Quant *up, const Real *us, const Int *chosen, Real *hidden, Size rows,
+__device__ inline void experts_hidden_q8(const Quant *x, const Real *xs, const Quant *gate, const Half *gs,
+                                         const Quant *up, const Half *us, const Int *chosen, Real *hidden, Size rows,
                                          Size top, Size inner, Size width) {
     for (Size i = first_index() / 32; i < rows * top * inner; i += grid_threads() / 32) {
         hidden_q8<passes>(x, xs, gate, gs, up, us, chosen, hidden, i, rows, top, inner, width);
@@ -42,7 +42,7 @@ __device__ inline void experts_hidden_q8(const Quant *x, const Real *xs, const Q
 
 // y (rows, width) = the sum over the chosen experts of share * D h, a warp for each element; D's rows start at e * width.
 template <int passes>
-__device__ inline void experts_down_q8(const Quant *hidden, const Real *hs, const Quant *down, const Real *ds,
+__device__ inline void experts_down_q8(const Quant *hidden, const Real *hs, const Quant *down, const Half *ds,
                                        const Int *chosen, const Real *shares, Real *y, Size rows, Size top, Size inner,
                                        Size width) {
     const int lane = threadIdx.x % 32;

@@ -4,8 +4,8 @@
 #include "experts_q8.cuh"
 #include "quantize.cuh"
 
-__device__ inline void experts_hidden_quantized(const Quant *x, const Real *xs, const Quant *gate, const Real *gs,
-                                                const Quant *up, const Real *us, const Int *chosen, Real *hidden,
+__device__ inline void experts_hidden_quantized(const Quant *x, const Real *xs, const Quant *gate, const Half *gs,
+                                                const Quant *up, const Half *us, const Int *chosen, Real *hidden,
                                                 Quant *made, Real *scales, int *arrivals, Size rows, Size top,
                                                 Size inner, Size width) {
     const int together = blockDim.x / 32;

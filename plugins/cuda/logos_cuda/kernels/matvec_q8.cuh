@@ -1,4 +1,4 @@
-// Products with a weight W (n, k) in Q8_0, k a multiple of 32: W = quant * scale, the scales (n, k / 32). Up to `rows`
+// Products with a weight W (n, k) in Q8_0, k a multiple of 32: W = quant * scale, the scales (n, k / 32) in float16. Up to `rows`
 // rows of x are multiplied at once, so that the weight is read once for all of them.
 #pragma once
 
@@ -13,7 +13,8 @@ __device__ __forceinline__ int dot16(int4 a, int4 b, int sum) {
 // than indexes, which would take twice the registers.
 struct Lane {
     const int4 *w, *x;
-    const float *ws, *xs;
+    const Half *ws;
+    const float *xs;
 
     template <int lanes>
     __device__ __forceinline__ void advance(int rounds) {
@@ -46,7 +47,7 @@ __device__ __forceinline__ void add_round(const Lane &at, int round, int4 first,
 // gives each a whole block: the even lane one of the first, the odd lane one of the second. Integer sums are exact, and
 // the floats are added in the order of the blocks: the same on every device.
 template <int lanes, int rows>
-__device__ __forceinline__ void q8_share(const Quant *w, const Real *ws, const Quant *x, const Real *xs, Size blocks,
+__device__ __forceinline__ void q8_share(const Quant *w, const Half *ws, const Quant *x, const Real *xs, Size blocks,
                                          Size apart, int count, int lane, float (&sum)[rows]) {
     const int own = lane % 2 == 1 ? (lanes + lane) / 2 : lane / 2;
     Lane at = {reinterpret_cast<const int4 *>(w) + lane, reinterpret_cast<const int4 *>(x) + lane, ws + own, xs + own};
@@ -55,7 +56,7 @@ __device__ __forceinline__ void q8_share(const Quant *w, const Real *ws, const Q
 #pragma unroll 1
     for (; left >= 2 * lanes; left -= 2 * lanes, at.advance<lanes>(2)) {
         const int4 a = __ldg(at.w), b = __ldg(at.w + lanes), c = __ldg(at.w + 2 * lanes), d = __ldg(at.w + 3 * lanes);
-        const float first = __ldg(at.ws), second = __ldg(at.ws + lanes);
+        const float first = float_of(__ldg(at.ws)), second = float_of(__ldg(at.ws + lanes));
         add_round<lanes>(at, 0, a, b, first, true, true, true, apart, count, sum);
         add_round<lanes>(at, 1, c, d, second, true, true, true, apart, count, sum);
     }
@@ -64,13 +65,13 @@ __device__ __forceinline__ void q8_share(const Quant *w, const Real *ws, const Q
     for (; left > 0; left -= lanes, at.advance<lanes>(1)) {
         const bool near = lane < 2 * left, far = lane + lanes < 2 * left, there = own < left;
         const int4 a = near ? __ldg(at.w) : none, b = far ? __ldg(at.w + lanes) : none;
-        add_round<lanes>(at, 0, a, b, there ? __ldg(at.ws) : 0.0f, near, far, there, apart, count, sum);
+        add_round<lanes>(at, 0, a, b, there ? float_of(__ldg(at.ws)) : 0.0f, near, far, there, apart, count, sum);
     }
 }
 
 // y (m, n) = x (m, k) times the transpose of W, `lanes` threads for each row of W: a warp, or a block of 128.
 template <int lanes, int rows>
-__device__ inline void matvec_q8(const Quant *x, const Real *xs, const Quant *w, const Real *ws, Real *y, Size m,
+__device__ inline void matvec_q8(const Quant *x, const Real *xs, const Quant *w, const Half *ws, Real *y, Size m,
                                  Size k, Size n) {
     LOGOS_SHARED(float, partial, 32);
     const int lane = threadIdx.x % lanes;

@@ -11,7 +11,7 @@ struct Q8Rows {
     const Quant *x;
     const Real *xs;
     const Quant *w;
-    const Real *ws;
+    const Half *ws;
     Size k;
 
     // The product of a row; every lane has it.
@@ -27,19 +27,19 @@ struct Q8Rows {
 // One weight of several: it takes `blocks` of the grid's blocks.
 struct Q8Part {
     const Quant *w;
-    const Real *ws;
+    const Half *ws;
     Real *y;
     Size n, blocks, lanes;
 };
 
 // The part that a block is of; `block` becomes its number among the part's.
-__device__ __forceinline__ Q8Part q8_part_of(Size &, const Quant *w, const Real *ws, Real *y, Size n, Size blocks,
+__device__ __forceinline__ Q8Part q8_part_of(Size &, const Quant *w, const Half *ws, Real *y, Size n, Size blocks,
                                              Size lanes) {
     return {w, ws, y, n, blocks, lanes};
 }
 
 template <typename... More>
-__device__ __forceinline__ Q8Part q8_part_of(Size &block, const Quant *w, const Real *ws, Real *y, Size n, Size blocks,
+__device__ __forceinline__ Q8Part q8_part_of(Size &block, const Quant *w, const Half *ws, Real *y, Size n, Size blocks,
                                              Size lanes, More... more) {
     if (block < blocks) return {w, ws, y, n, blocks, lanes};
     block -= blocks;
@@ -71,7 +71,7 @@ __device__ inline void matvec_q8_parts(const Quant *x, const Real *xs, Size k, P
 
 // The elementwise ops that follow x W, up to a sum.
 template <int lanes, typename... Steps, typename... Links>
-__device__ inline void matvec_q8_then(const Quant *x, const Real *xs, const Quant *w, const Real *ws, Real *product,
+__device__ inline void matvec_q8_then(const Quant *x, const Real *xs, const Quant *w, const Half *ws, Real *product,
                                       Size k, Size n, Links... links) {
     LOGOS_SHARED(float, partial, 32);
     const Chain<Steps...> steps(links...);
@@ -87,8 +87,8 @@ __device__ inline void matvec_q8_then(const Quant *x, const Real *xs, const Quan
 // y = silu(x Wg) (x Wu); both products and the silu are kept where there are pointers for them. Where there are quants
 // to make of y, n is a multiple of 32, with a counter for each.
 template <int lanes>
-__device__ inline void gate_up_q8(const Quant *x, const Real *xs, const Quant *wg, const Real *gs, const Quant *wu,
-                                  const Real *us, Real *gate, Real *up, Real *silu, Real *y, Quant *made, Real *scales,
+__device__ inline void gate_up_q8(const Quant *x, const Real *xs, const Quant *wg, const Half *gs, const Quant *wu,
+                                  const Half *us, Real *gate, Real *up, Real *silu, Real *y, Quant *made, Real *scales,
                                   int *arrivals, Size k, Size n) {
     LOGOS_SHARED(float, partial, 32);
     const Q8Rows gates = {x, xs, wg, gs, k}, ups = {x, xs, wu, us, k};

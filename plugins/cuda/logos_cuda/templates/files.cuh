@@ -98,12 +98,29 @@ void load_bytes(const Leaf &leaf, const std::string &path, int buffer) {
     }
 }
 
+// A file of float32 scales, which Q8_0 has in float16 and so does the device.
+void load_scales(const Leaf &leaf, const std::string &path, int buffer) {
+    const Size due = buffers[buffer].bytes / Size(sizeof(Half));
+    Reader reader(path, leaf, due * Size(sizeof(Real)));
+    std::vector<Real> chunk(size_t(due < CHUNK ? due : CHUNK));
+    std::vector<Half> halves(chunk.size());
+    for (Size done = 0; done < due; done += CHUNK) {
+        const Size count = CHUNK < due - done ? CHUNK : due - done;
+        reader.read(chunk.data(), count, Size(sizeof(Real)));
+        for (size_t i = 0; i < size_t(count); i++) {
+            halves[i] = half_bits(chunk[i]);
+            if (half_value(halves[i]) != chunk[i]) end(REFUSED, path + " holds a scale that is no float16, as Q8_0 has them");
+        }
+        send(buffer, done * Size(sizeof(Half)), halves.data(), size_t(count) * sizeof(Half));
+    }
+}
+
 // NAME.q and NAME.s, where the device keeps Q8_0 and they are there.
 bool load_quants(const Leaf &leaf, const std::string &stem) {
     const Memory &kept = buffers[leaf.buffer];
     if (kept.element != QUANTS || size_of_file(stem + ".q") < 0) return false;
     load_bytes(leaf, stem + ".q", leaf.buffer);
-    load_bytes(leaf, stem + ".s", kept.scales);
+    load_scales(leaf, stem + ".s", kept.scales);
     return true;
 }
 

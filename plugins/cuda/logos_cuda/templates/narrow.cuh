@@ -24,14 +24,15 @@ float half_value(unsigned short bits) {
 }
 
 // Q8_0's reference quantizer; false for what it cannot hold.
-bool quantize_block(const Real *from, Quant *quants, Real &scale) {
+bool quantize_block(const Real *from, Quant *quants, Half &kept) {
     float largest = 0;
     for (Size i = 0; i < BLOCK; i++) {
         if (!(fabsf(from[i]) <= LARGEST)) return false;
         largest = fmaxf(largest, fabsf(from[i]));
     }
     const float step = largest / 127, inverse = step != 0 ? 1 / step : 0;
-    scale = half_value(half_bits(step));
+    kept = half_bits(step);
+    const float scale = half_value(kept);
     for (Size i = 0; i < BLOCK; i++)
         quants[i] = inverse <= LARGEST && scale <= LARGEST ? static_cast<Quant>(roundf(from[i] * inverse)) : Quant(0);
     return scale <= LARGEST;
@@ -50,12 +51,12 @@ void send_rounded(const Leaf &leaf, Size first, const Real *from, Size count) {
         return send(leaf.buffer, first * Size(sizeof(Half)), halves.data(), halves.size() * sizeof(Half));
     }
     std::vector<Quant> quants(static_cast<size_t>(count));
-    std::vector<Real> scales(static_cast<size_t>(count / BLOCK));
+    std::vector<Half> scales(static_cast<size_t>(count / BLOCK));
     for (size_t i = 0; i < scales.size(); i++)
         if (!quantize_block(from + BLOCK * Size(i), &quants[size_t(BLOCK) * i], scales[i]))
             end(REFUSED, std::string(leaf.name) + " holds a value that Q8_0 cannot");
     send(leaf.buffer, first, quants.data(), quants.size());
-    send(kept.scales, first / BLOCK * Size(sizeof(Real)), scales.data(), scales.size() * sizeof(Real));
+    send(kept.scales, first / BLOCK * Size(sizeof(Half)), scales.data(), scales.size() * sizeof(Half));
 }
 
 void bring(int buffer, void *to) {
@@ -73,7 +74,8 @@ void bring_widened(int buffer, Real *to) {
         for (Size i = 0; i < kept.bytes / Size(sizeof(Half)); i++) to[i] = half_value(halves[i]);
         return;
     }
-    std::vector<Real> scales(static_cast<size_t>(kept.bytes / BLOCK));
+    std::vector<Half> scales(static_cast<size_t>(kept.bytes / BLOCK));
     bring(kept.scales, scales.data());
-    for (Size i = 0; i < kept.bytes; i++) to[i] = static_cast<Quant>(found[size_t(i)]) * scales[size_t(i / BLOCK)];
+    for (Size i = 0; i < kept.bytes; i++)
+        to[i] = static_cast<Quant>(found[size_t(i)]) * half_value(scales[size_t(i / BLOCK)]);
 }
