@@ -18,6 +18,7 @@ from toy_build import Toy
 import logos.engine
 import logos_cuda.running
 from logos import Inputs, Job, Refused, Request, make_job, make_manager
+from logos_cuda.executables import host_executable
 from logos_cuda.gpu import Gpu
 from logos_cuda.host_build import HOST
 from logos_cuda.target import CudaTarget
@@ -193,6 +194,23 @@ def test_a_compiler_that_cannot_be_run_is_refused(decode: Toy, monkeypatch: pyte
         f"the C++ compiler {compiler} cannot be run: Exec format error [no-host-compiler]\n"
         "  next: name a C++17 compiler in CXX\n"
     ))  # fmt: skip
+
+
+def test_another_command_of_the_same_compiler_builds_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = tmp_path / "c++"
+    built = f"echo $1 >> {tmp_path}/calls; for last; do :; done; : > $last"
+    compiler.write_text(f'#!/bin/sh\ncase "$*" in *--version) ;; *) {built} ;; esac\n')
+    compiler.chmod(0o755)
+    source = tmp_path / "p.cu"
+    source.write_text("one")
+    monkeypatch.setenv("LOGOS_CACHE", os.fspath(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    found = []
+    for words in ("", " -O1", ""):
+        monkeypatch.setenv("CXX", f"{compiler}{words}")
+        found.append(host_executable(source))
+    assert found[0] == found[2] != found[1]
+    assert (tmp_path / "calls").read_text().split() == ["-std=c++17", "-O1"]
 
 
 def test_a_gpu_that_was_asked_for_and_is_not_there(decode: Toy) -> None:

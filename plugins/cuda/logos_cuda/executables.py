@@ -6,12 +6,12 @@ import hashlib
 import os
 import shlex
 import subprocess
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from logos import Spot, cached, refuse
 from logos_cuda.compiling import COMPILE, LINK, arch_flags, host_flags
-from logos_cuda.host_build import HOST, by_hand, compile_host, find_host_compiler
+from logos_cuda.host_build import HOST, by_hand, compile_host, find_host_compiler, host_command
 from logos_cuda.options import Options
 from logos_cuda.toolkit import find_toolkit
 
@@ -19,10 +19,10 @@ from logos_cuda.toolkit import find_toolkit
 def host_executable(source: Path) -> Path:
     """The source, built with the host stand-in; where LOGOS_HOST_SANITIZE is 1, with sanitizers. Refused:
     `no-host-compiler`, `host-compiler-failed`."""
-    compiler = find_host_compiler()
     headers = sorted(HOST.glob("*.h"))
     sanitize = os.environ.get("LOGOS_HOST_SANITIZE") == "1"
-    decided = [source.read_bytes(), *(header.read_bytes() for header in headers), _version(compiler)]
+    command = shlex.join(host_command(Path(source.name), Path("host"), sanitize)).encode()
+    decided = [source.read_bytes(), *(header.read_bytes() for header in headers), command, _version()]
     kind = "sanitized" if sanitize else "host"
     return _cached(kind, decided, lambda output: compile_host(source, output, sanitize))
 
@@ -46,7 +46,9 @@ def gpu_executable(source: Path, arch: str, options: Options) -> Path:
     return _cached("gpu", [source.read_bytes(), shlex.join(command).encode(), toolkit.version.encode()], build)
 
 
-def _version(command: Sequence[str]) -> bytes:
+def _version() -> bytes:
+    """What the host's compiler says of itself."""
+    command = find_host_compiler()
     try:
         return subprocess.run([*command, "--version"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout
     except OSError as error:

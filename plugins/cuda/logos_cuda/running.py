@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from logos import Inputs, Job, Place, Refused, Spot, refuse
+from logos_cuda.compiling import no_gpu
 from logos_cuda.executables import gpu_executable, host_executable
 from logos_cuda.gpu import find_gpu
 from logos_cuda.toolkit import find_toolkit
@@ -98,8 +99,7 @@ def _executable(job: Job, inputs: Inputs, source: Path) -> Path:
     """The program, built for what it runs on, of which it tells."""
     gpu = find_gpu() if job.options.device != "host" else None
     if gpu is None and job.options.device == "gpu":
-        what = "device gpu asks for this machine's GPU, and it has none"
-        raise refuse("no-gpu", what, Spot("gpu"), "use a machine with an NVIDIA GPU and its driver, or leave that out")
+        raise Refused([no_gpu("device gpu asks for this machine's GPU, and it has none")])
     if gpu is not None and (job.options.device == "gpu" or _has_toolkit()):
         inputs.say(f"running on {gpu.name} ({gpu.arch})")
         return gpu_executable(source, gpu.arch, job.options)
