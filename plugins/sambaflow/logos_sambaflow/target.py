@@ -83,7 +83,8 @@ class SambaflowTarget:
         """weights.safetensors, where there are values to write and the options ask for it; the recording that
         `selftest` asks for."""
         layout = Layout(job)
-        entries = tuple(_entry(layout, leaf.value) for leaf in layout.leaves(*PARAMETERS) if job.binding.supplies(leaf.name))
+        supplied = (leaf for leaf in layout.leaves(*PARAMETERS) if job.binding.supplies(leaf.name))
+        entries = tuple(_entry(layout, leaf.value) for leaf in supplied)
         written = entries and layout.options.weights != "none"
         steps = layout.options.selftest
         return Steps(
