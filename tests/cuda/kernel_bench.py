@@ -67,7 +67,9 @@ def _launch_line(number: int, kernel: Kernel) -> str:
             arguments.append(f"a[{place}].{'size' if kind == 'Size' else 'real'}")
             place += 1
     listed = ", ".join(arguments)
-    return f"    case {number}: LOGOS_LAUNCH({kernel.name}, grid, dim3({kernel.threads}), shared, 0, {listed}); break;"
+    allowed = f"allow({kernel.name}, shared);"
+    launched = f"LOGOS_LAUNCH({kernel.name}, grid, dim3({kernel.threads}), shared, 0, {listed});"
+    return f"    case {number}: {allowed} {launched} break;"
 
 
 def read(text: str) -> Graph:

@@ -95,9 +95,9 @@ def test_what_cannot_be_kept_in_q8_0_is_refused(tmp_path: Path) -> None:
 
 
 def test_names_and_ways_to_multiply_that_there_are_not(tmp_path: Path) -> None:
-    assert refused(tmp_path, q8="Wqq", multiply="mma") == [
-        "multiply: no kernel multiplies by mma; there are exact and dp4a [no-multiply]\n"
-        "  next: name exact or dp4a, or leave the option out, for dp4a",
+    assert refused(tmp_path, q8="Wqq", multiply="mma", arch="sm_75,sm_90") == [
+        "multiply: mma takes devices from sm_80 on; arch names sm_75 [no-multiply]\n"
+        "  next: leave out those architectures, or name dp4a",
         "q8: q8 names Wqq; the program has no such leaf; did you mean Wq? [unknown-variable]\n"
         "  next: name weights of the program, with * for any letters, or auto or none",
     ]
@@ -155,7 +155,7 @@ def test_a_checkpoint_s_own_q8_0_is_kept(oracles: Path, tmp_path: Path) -> None:
 
 def test_what_is_said_of_the_choices(tmp_path: Path) -> None:
     assert CudaTarget().device_plan(job_of(tmp_path, q8="Wq")).notes == (
-        "1 weight in Q8_0, 0.0 MB, multiplied dp4a (-D q8, -D multiply, -D experts)",
+        "1 weight in Q8_0, 0.0 MB, multiplied dp4a, 16 rows and more at once by mma (-D q8, -D multiply, -D experts)",
         "rounded to Q8_0, each value by up to 1/254 of its 32's largest: Wq",
         "the 2 tables of attention are float16 (-D kv)",
         "3 weights in float32, 0.0 MB: emb, Wk, Wo; -D q8=NAME,… would make them 0.0 MB and round those not stored so",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from logos_cuda.block import emit_moe_forward as emit_moe_forward
     from logos_cuda.block import moe_dp4a_kernels as moe_dp4a_kernels
     from logos_cuda.emit import emit_forward as emit_forward
+    from logos_cuda.gemm import emit_marlin_q8_gemm as emit_marlin_q8_gemm
     from logos_cuda.generate import emit_generate as emit_generate
     from logos_cuda.lower import collect_inits as collect_inits
     from logos_cuda.lower import forward_graph as forward_graph
@@ -51,6 +52,7 @@ _HOMES = {
     "StageRefusal": "stages",
     "collect_inits": "lower",
     "emit_forward": "emit",
+    "emit_marlin_q8_gemm": "gemm",
     "emit_moe_forward": "block",
     "moe_dp4a_kernels": "block",
     "emit_generate": "generate",

@@ -49,7 +49,8 @@ def moe_dp4a_kernels(single_pass: bool = True) -> str:
 
 
 def block_text(graph: ForwardGraph, file: str = "moe.cu", files: dict[str, str] | None = None) -> str:
-    """The source of a block; `file` is what messages call it, `files` the stems of weights' files by variable."""
+    """The source of stages that are captured as one graph; `file` is what messages call it, `files` the stems of
+    weights' files by variable."""
     return program_text(Driver(graph, checksum=False, files=files), graph.kernels, _TEMPLATES, file)
 
 
@@ -86,11 +87,12 @@ def _files(spec: MoeSpec, weights: MoeWeights) -> dict[str, str]:
     for name, (reference, rows, columns) in due.items():
         if (reference.rows, reference.columns) != (rows, columns):
             raise ValueError(f"{name} is {reference.rows} by {reference.columns}, not {rows} by {columns}")
-        stems[name] = _shared_stem(reference)
+        stems[name] = shared_stem(reference)
     return stems
 
 
-def _shared_stem(reference: Q8Reference) -> str:
+def shared_stem(reference: Q8Reference) -> str:
+    """What a weight's files are named alike. Raises ValueError where they are not."""
     stem = _stem(reference.quants, ".q")
     if _stem(reference.scales, ".s") != stem:
         raise ValueError(f"{reference.quants.name} and {reference.scales.name} are not named alike")

@@ -86,14 +86,10 @@ def _without_partner(graph: Graph, stored: set[str]) -> set[str]:
 
 def choice_refusals(job: Job) -> Iterator[Refusal]:
     """Names of `q8` that the program has not (`unknown-variable`), a way to multiply that an architecture lacks
-    (`no-multiply`), a tune.toml that is not sound (`bad-toml`, `bad-tune`)."""
+    (`no-multiply`)."""
     if job.options.multiply == "mma" and (old := _without_mma(job.options)):
         what = f"mma takes devices from sm_{LEAST_ARCH} on; arch names {', '.join(old)}"
         yield Refusal("no-multiply", what, Spot("multiply"), "leave out those architectures, or name dp4a")
-    try:
-        _tiling(job.options)
-    except Refused as refused:
-        yield from refused.refusals
     names = [leaf.name for leaf in job.graph.leaves]
     for name in job.options.q8:
         if name in (AUTO, NONE) and len(job.options.q8) == 1:
@@ -102,6 +98,14 @@ def choice_refusals(job: Job) -> Iterator[Refusal]:
             what = f"q8 names {name}; the program has no such leaf{suggestion(name, names)}"
             next_ = "name weights of the program, with * for any letters, or auto or none"
             yield Refusal("unknown-variable", what, Spot("q8"), next_)
+
+
+def tuning_refusals(job: Job) -> Iterator[Refusal]:
+    """A tune.toml that is not sound (`bad-toml`, `bad-tune`): until it is, nothing is said of how products are made."""
+    try:
+        _tiling(job.options)
+    except Refused as refused:
+        yield from refused.refusals
 
 
 def dtype_of(graph: Graph, storage: Storage) -> str:

@@ -10,7 +10,7 @@ from logos_cuda.driver import Driver
 from logos_cuda.emit import program_text
 from logos_cuda.lower import stored_graph
 from logos_cuda.stages import ForwardError, ForwardGraph, Kernel
-from logos_cuda.storage import EXPERTS, Multiply, Storage, name_of
+from logos_cuda.storage import EXPERTS, Multiply, Storage, name_of, storage_by
 from logos_cuda.text import one_line, string
 
 STEPS = 64
@@ -94,7 +94,7 @@ def emit_generate(
         raise Refused(refusals)
     routed = [node for node in program.nodes if node.out is not None and node.out.name in (moe or {})]
     names = frozenset({*(q8 or {}), *(name_of(node, hole) for node in routed for hole in EXPERTS)})
-    return generation_text(generation(program, Storage(names, multiply, single_pass, half), steps), file)
+    return generation_text(generation(program, storage_by(names, multiply, single_pass, half), steps), file)
 
 
 def generation_text(made: Generation, file: str = "generate.cu") -> str:

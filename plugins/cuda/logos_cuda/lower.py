@@ -11,7 +11,7 @@ from logos_cuda.quantizing import quantizing_step
 from logos_cuda.spelling.steps import STEPS_SPELLINGS
 from logos_cuda.spelling.table import SPELLINGS
 from logos_cuda.stages import Buffer, Element, ForwardError, ForwardGraph, Stage, StageRefusal
-from logos_cuda.storage import EXPERTS, Multiply, Storage, half_tables, is_transposed, keeps_q8, name_of
+from logos_cuda.storage import EXPERTS, Multiply, Storage, half_tables, is_transposed, keeps_q8, name_of, storage_by
 
 
 def forward_graph(
@@ -47,7 +47,7 @@ def forward_graph_holding(
     """
     routed = [node for node in graph.nodes if node.out is not None and node.out.name in (moe or {})]
     experts = {name_of(node, hole) for node in routed for hole in EXPERTS}
-    return stored_graph(graph, Storage(frozenset({*(q8 or {}), *experts}), multiply, single_pass, half), held)
+    return stored_graph(graph, storage_by(frozenset({*(q8 or {}), *experts}), multiply, single_pass, half), held)
 
 
 def stored_graph(

@@ -25,7 +25,7 @@ def prefill_refusals(job: Job) -> Iterator[Refusal]:
     if not 1 <= steps <= MOST_STEPS:
         what = f"prefill is {steps}; it is a number of steps"
         yield Refusal("prefill-steps", what, place, f"give one from 1 to {MOST_STEPS}, or leave the option out")
-    elif kind in ("op", "moe"):
+    elif kind in ("op", "moe", "gemm"):
         what = f"prefill takes chunks of tokens, and kind {kind} makes a single step"
         yield Refusal("prefill-no-tokens", what, place, _NEXT)
     elif kind == "forward":

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from logos import AuthorOptions, Graph, PresetFamily, Source, Spot, TensorView, make_manager, read_program, refuse
 from logos_cuda.generate import STEPS, generation, generation_text
-from logos_cuda.storage import Multiply, Storage, keeps_q8
+from logos_cuda.storage import Multiply, keeps_q8, storage_by
 
 _PRESET, _FAMILY = "qwen3-30b-a3b", "qwen3moe"
 
@@ -46,7 +46,7 @@ def emit_qwen30b_generate(config: Qwen30b | None = None, file: str = "generate.c
     text = family.author(family.presets[_PRESET], AuthorOptions(config.context, config.layers))
     graph = read_program(Source(f"{_PRESET}.lg", text), manager.grammar)
     names = frozenset(_matrices(family, graph))
-    storage = Storage(names, config.multiply, config.single_pass, config.half)
+    storage = storage_by(names, config.multiply, config.single_pass, config.half)
     return generation_text(generation(graph, storage, config.steps), file)
 
 

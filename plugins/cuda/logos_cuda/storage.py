@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from logos import FORMATS, Graph, Leaf, Node, Value
-from logos_cuda.tiling import Tiling
+from logos_cuda.tiling import SEVERAL, Tiling
 
 BLOCK = FORMATS["Q8_0"].elements
 """Elements of a row that share a scale."""
@@ -25,23 +25,32 @@ class Multiply(Enum):
 
     EXACT  by float32 activations, sums in float64: the value that the reference machine has, rounded to float32
     DP4A   by activations quantized to 8 bits with a scale for each 32, sums of 32 in integers
+    MMA    as DP4A, several rows on the tensor cores, one row as DP4A has it
     """
 
     EXACT = "exact"
     DP4A = "dp4a"
+    MMA = "mma"
 
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """The weights kept in Q8_0, by variable; how they are multiplied, experts in one pass of dp4a or in two; whether
-    the tables that attention reads are kept as float16. What `tiling` takes of the products by dp4a goes to the tensor
-    cores."""
+    """The weights kept in Q8_0, by variable; how they are multiplied (EXACT or DP4A), experts in one pass of dp4a or in
+    two; whether the tables that attention reads are kept as float16. What `tiling` takes of the products by dp4a goes
+    to the tensor cores."""
 
     q8: frozenset[str] = frozenset()
     multiply: Multiply = Multiply.DP4A
     single_pass: bool = True
     half: bool = False
     tiling: Tiling | None = None
+
+
+def storage_by(q8: frozenset[str], multiply: Multiply, single_pass: bool, half: bool) -> Storage:
+    """Weights multiplied one way, MMA being DP4A whose products of several rows go to the tensor cores."""
+    if multiply is not Multiply.MMA:
+        return Storage(q8, multiply, single_pass, half)
+    return Storage(q8, Multiply.DP4A, single_pass, half, Tiling(SEVERAL, asked=True))
 
 
 def keeps_q8(graph: Graph, leaf: Leaf) -> str | None:

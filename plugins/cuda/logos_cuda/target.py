@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from logos import API, Artifact, Inputs, Job, Refusal, Role, Spot, Steps, WeightEntry, WeightFile, suggestion
 from logos_cuda.block import block_refusals, block_text
-from logos_cuda.choice import choice_notes, choice_refusals, dtype_of, storage_of
+from logos_cuda.choice import choice_notes, choice_refusals, dtype_of, storage_of, tuning_refusals
 from logos_cuda.emit import emit_forward
 from logos_cuda.fusing import FUSES
+from logos_cuda.gemm import gemm_refusals
 from logos_cuda.generate import STEPS, decode_refusals, generation, generation_text
 from logos_cuda.lower import stored_graph
 from logos_cuda.options import Options
@@ -50,7 +51,7 @@ class CudaTarget:
         """Operations that no kernel takes, by statement (`no-kernel`), names that are no architecture
         (`unknown-arch`), what `choice_refusals` refuses, and programs that are not of the kind: several stages for
         `kind=op` (`not-one-operation`), no decode step for `kind=generate` (`not-a-decode-step`), no block for
-        `kind=moe` (`not-a-moe-block`); and what `prefill_refusals` does."""
+        `kind=moe` (`not-a-moe-block`), no product for `kind=gemm` (`not-a-gemm`); and what `prefill_refusals` does."""
         yield from _arch_refusals(job)
         if job.options.kind == "moe":
             yield from block_refusals(job.graph)
@@ -59,19 +60,24 @@ class CudaTarget:
         if job.options.kind == "op":
             yield from _op_refusals(job)
         yield from choice_refusals(job)
+        if unread := tuple(tuning_refusals(job)):
+            yield from unread
+            return
+        if job.options.kind == "gemm":
+            yield from gemm_refusals(job)
         faults = _kernel_faults(job)
         yield from _kernel_refusals(job, faults)
         if not faults:
             yield from prefill_refusals(job)
 
     def emit(self, job: Job) -> Sequence[Artifact]:
-        """forward.cu, op.cu, generate.cu or moe.cu, after the kind."""
+        """forward.cu, op.cu, generate.cu, moe.cu or gemm.cu, after the kind."""
         kind: str = job.options.kind
         if kind == "generate":
             made = generation(job.graph, storage_of(job), job.options.prefill or STEPS, job.hold)
             return (Artifact("generate.cu", generation_text(made)),)
-        if kind == "moe":
-            return (Artifact("moe.cu", block_text(graph_of(job))),)
+        if kind in ("moe", "gemm"):
+            return (Artifact(f"{kind}.cu", block_text(graph_of(job), f"{kind}.cu")),)
         if kind == "forward" and job.options.prefill is not None:
             return (Artifact("forward.cu", forward_text(job)),)
         text = emit_forward(graph_of(job), checksum=kind == "op", file=f"{kind}.cu")

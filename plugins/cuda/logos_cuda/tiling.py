@@ -20,6 +20,9 @@ MOST_DEPTH, MOST_COLUMNS = 1 << 22, 2**31 - 1
 CROSSOVER = 16
 """Rows from which tensor cores multiply faster than dp4a, until a tuning says otherwise."""
 
+SEVERAL = 2
+"""Rows from which products go to the tensor cores where these are asked for."""
+
 LEAST_ARCH = 80
 """The compute capability from which devices have the instructions, times ten."""
 
