@@ -92,7 +92,8 @@ class Driver:
         return f"LAUNCH({', '.join([first, *arguments])});"
 
     def allow_shared(self, stages: Iterable[Stage]) -> str:
-        """Kernels that take more dynamic shared memory than one may take unasked."""
+        """Kernels that take more dynamic shared memory than one may take unasked; what they were made for is asked of the
+        first."""
         most: dict[Kernel, int] = {}
         for launch in (launch for stage in stages for launch in stage.launches):
             most[launch.kernel] = max(most.get(launch.kernel, 0), launch.shared)
@@ -101,6 +102,7 @@ class Driver:
             for kernel, shared in most.items()
             if shared > _STATIC_SHARED
         ]
+        lines += [f"    may_begin_early({kernel.name});" for kernel in list(most)[:1]]
         return "\n".join(["void allow_shared() {", *lines, "}"])
 
     def _leaves(self, leaves: Iterable[Leaf]) -> Iterator[str]:

@@ -26,6 +26,7 @@ class Options:
     kv        the tables that attention reads: `auto` is float32 where all products are exact, else float16
     prefill   the steps of a prompt that are made at once: 64 by kind `generate`, where 1 is one by one; kind `forward`
               makes them one by one unless it is given, and then has a row of each for its output
+    pdl       on sm_90 and later a kernel begins while the one before it ends (`auto`); `off`: after it
     device    where `run` and `verify` execute: `auto` is a GPU where there is one, else the host's stand-in for it
     """
 
@@ -40,3 +41,4 @@ class Options:
     kv: Literal["auto", "f32", "f16"] = "auto"
     device: Literal["auto", "gpu", "host"] = "auto"
     prefill: int | None = None
+    pdl: Literal["auto", "off"] = "auto"

@@ -34,7 +34,7 @@ class Kernel:
         """The kernel's one line of CUDA."""
         bounds = f"{self.threads}, 1" if self.registers else f"{self.threads}"
         head = f'extern "C" __global__ void __launch_bounds__({bounds}) {self.name}({self.parameters})'
-        return f"{head} {{ {self.body}; }}"
+        return f"{head} {{ logos_begin(); {self.body}; }}"
 
 
 class Element(Enum):

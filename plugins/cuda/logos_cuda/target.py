@@ -72,6 +72,10 @@ class CudaTarget:
 
     def emit(self, job: Job) -> Sequence[Artifact]:
         """forward.cu, op.cu, generate.cu, moe.cu or gemm.cu, after the kind."""
+        off = "" if job.options.pdl == "auto" else "#define LOGOS_PDL 0  // -D pdl=off\n"
+        return tuple(Artifact(made.path, off + made.text) for made in self._sources(job))
+
+    def _sources(self, job: Job) -> Sequence[Artifact]:
         kind: str = job.options.kind
         if kind == "generate":
             made = generation(job.graph, storage_of(job), job.options.prefill or STEPS, job.hold)

@@ -10,6 +10,36 @@
     type *const name = reinterpret_cast<type *>(logos_dynamic_shared)
 #define LOGOS_LAUNCH(kernel, grid, block, shared, stream, ...) kernel<<<grid, block, shared, stream>>>(__VA_ARGS__)
 
+// The same, of a kernel that may begin before the launch before it has ended (programmatic dependent launch).
+#define LOGOS_LAUNCH_EARLY(kernel, grid, block, shared, stream, ...) \
+    logos_launch_early(kernel, grid, block, shared, stream, __VA_ARGS__)
+
+template <typename... Parameters, typename... Arguments>
+inline void logos_launch_early(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
+                               Arguments... arguments) {
+    cudaLaunchAttribute early = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid;
+    config.blockDim = block;
+    config.dynamicSmemBytes = shared;
+    config.stream = stream;
+    config.attrs = &early;
+    config.numAttrs = 1;
+    cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
+}
+
+// What every kernel does first, before it reads what another wrote: it waits until the launches before it have ended and
+// what they wrote is there, then lets the next one begin. Code for devices below sm_90 does neither; nor is it launched
+// early, which the driver finds out by what the code was made for.
+__device__ __forceinline__ void logos_begin() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" : : : "memory");
+    asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+#endif
+}
+
 // d += a * b for a warp's 16 by 32 and 32 by 8 fragments of signed bytes, in the register layout of the PTX manual.
 __device__ __forceinline__ void logos_mma_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
     asm volatile(
@@ -708,7 +738,7 @@ __device__ inline void experts_hidden_quantized(const Quant *x, const Real *xs, 
     }
 }
 
-extern "C" __global__ void __launch_bounds__(128) router_by_blocks_kernel(const Real *x, const Real *w, Real *scores, Int *chosen, Real *shares, int *arrivals, Size width, Size experts, Size top) { router<128>(x, w, nullptr, scores, chosen, shares, nullptr, nullptr, arrivals, width, experts, top); }
-extern "C" __global__ void __launch_bounds__(256) quantize_kernel(const Real *x, Quant *made, Real *made_scales, Size n) { quantize<1>(x, made, made_scales, n); }
-extern "C" __global__ void __launch_bounds__(256, 1) experts_hidden_quantized_kernel(const Quant *x, const Real *x_scales, const Quant *gate, const Half *gate_scales, const Quant *up, const Half *up_scales, const Int *chosen, Real *hidden, Quant *made, Real *made_scales, int *arrivals, Size rows, Size top, Size inner, Size width) { experts_hidden_quantized(x, x_scales, gate, gate_scales, up, up_scales, chosen, hidden, made, made_scales, arrivals, rows, top, inner, width); }
-extern "C" __global__ void __launch_bounds__(256, 1) experts_down_q8_kernel(const Quant *hidden, const Real *hidden_scales, const Quant *down, const Half *down_scales, const Int *chosen, const Real *shares, Real *y, Size rows, Size top, Size inner, Size width) { experts_down_q8<1>(hidden, hidden_scales, down, down_scales, chosen, shares, y, rows, top, inner, width); }
+extern "C" __global__ void __launch_bounds__(128) router_by_blocks_kernel(const Real *x, const Real *w, Real *scores, Int *chosen, Real *shares, int *arrivals, Size width, Size experts, Size top) { logos_begin(); router<128>(x, w, nullptr, scores, chosen, shares, nullptr, nullptr, arrivals, width, experts, top); }
+extern "C" __global__ void __launch_bounds__(256) quantize_kernel(const Real *x, Quant *made, Real *made_scales, Size n) { logos_begin(); quantize<1>(x, made, made_scales, n); }
+extern "C" __global__ void __launch_bounds__(256, 1) experts_hidden_quantized_kernel(const Quant *x, const Real *x_scales, const Quant *gate, const Half *gate_scales, const Quant *up, const Half *up_scales, const Int *chosen, Real *hidden, Quant *made, Real *made_scales, int *arrivals, Size rows, Size top, Size inner, Size width) { logos_begin(); experts_hidden_quantized(x, x_scales, gate, gate_scales, up, up_scales, chosen, hidden, made, made_scales, arrivals, rows, top, inner, width); }
+extern "C" __global__ void __launch_bounds__(256, 1) experts_down_q8_kernel(const Quant *hidden, const Real *hidden_scales, const Quant *down, const Half *down_scales, const Int *chosen, const Real *shares, Real *y, Size rows, Size top, Size inner, Size width) { logos_begin(); experts_down_q8<1>(hidden, hidden_scales, down, down_scales, chosen, shares, y, rows, top, inner, width); }

@@ -80,6 +80,7 @@ struct Launch {
     const char *name;
     dim3 grid, block;
     size_t shared;
+    bool early = false;  // it may begin before the launch before it has ended, and has to wait for that itself
     virtual void thread() const = 0;  // runs the kernel as the current thread
     virtual ~Launch() = default;
 };

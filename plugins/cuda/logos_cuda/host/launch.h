@@ -144,6 +144,19 @@ void check_argument(const Launch &launch, int number, Value *const &pointer) {
     end_with(what.characters, "pass memory that cudaMalloc or cudaMallocHost gave and nothing freed");
 }
 
+// Threads of the running grid that have waited for the launches before it.
+inline unsigned long long begun;
+
+inline void check_begun(const Launch &launch) {
+    const dim3 &g = launch.grid, &b = launch.block;
+    unsigned long long due = (unsigned long long)g.x * g.y * g.z * b.x * b.y * b.z;
+    if (!launch.early || begun == due) return;
+    Text what;
+    what.add("kernel %s may begin before the launch before it has ended, and %llu of its %llu threads did not wait",
+             launch.name, due - begun, due);
+    end_with(what.characters, "let every thread call logos_begin before it reads what another kernel wrote");
+}
+
 template <class Body, class Check>
 struct KernelLaunch : Operation, Launch {
     Body body;
@@ -153,14 +166,17 @@ struct KernelLaunch : Operation, Launch {
     void run() override {
         check(*this);
         LOGOS_COUNT_LAUNCH(name);
+        begun = 0;
         run_grid(*this);
+        check_begun(*this);
     }
 };
 
 template <class Body, class Check>
-Operation *new_launch(const char *name, dim3 grid, dim3 block, size_t shared, Body body, Check check) {
+Operation *new_launch(const char *name, bool early, dim3 grid, dim3 block, size_t shared, Body body, Check check) {
     auto *made = new KernelLaunch<Body, Check>(body, check);
     made->name = name;
+    made->early = early;
     made->grid = grid;
     made->block = block;
     made->shared = shared;
@@ -169,8 +185,8 @@ Operation *new_launch(const char *name, dim3 grid, dim3 block, size_t shared, Bo
 
 // kernel<<<grid, block, shared, stream>>>(arguments…): the arguments are copied now, as parameters of their types.
 template <class... Parameters, class... Arguments>
-void launch(const char *name, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
-            Arguments... arguments) {
+void launch(const char *name, bool early, void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared,
+            cudaStream_t stream, Arguments... arguments) {
     static_assert(sizeof...(Parameters) == sizeof...(Arguments), "a launch gives every parameter of its kernel");
     cudaError_t error = check_launch(reinterpret_cast<const void *>(kernel), grid, block, shared);
     if (error != cudaSuccess) {
@@ -186,7 +202,7 @@ void launch(const char *name, void (*kernel)(Parameters...), dim3 grid, dim3 blo
             (check_argument(launch, ++number, values), ...);
             (void)launch;
         };
-        issue(new_launch(name, grid, block, shared, body, check), stream);
+        issue(new_launch(name, early, grid, block, shared, body, check), stream);
     };
     issue_with(arguments...);
 }
@@ -194,4 +210,8 @@ void launch(const char *name, void (*kernel)(Parameters...), dim3 grid, dim3 blo
 }  // namespace logos_host
 
 #define LOGOS_LAUNCH(kernel, grid, block, shared, stream, ...) \
-    ::logos_host::launch(#kernel, kernel, dim3(grid), dim3(block), shared, stream, ##__VA_ARGS__)
+    ::logos_host::launch(#kernel, false, kernel, dim3(grid), dim3(block), shared, stream, ##__VA_ARGS__)
+#define LOGOS_LAUNCH_EARLY(kernel, grid, block, shared, stream, ...) \
+    ::logos_host::launch(#kernel, true, kernel, dim3(grid), dim3(block), shared, stream, ##__VA_ARGS__)
+
+inline void logos_begin() { __atomic_fetch_add(&::logos_host::begun, 1, __ATOMIC_RELAXED); }

@@ -11,6 +11,36 @@
     type *const name = reinterpret_cast<type *>(logos_dynamic_shared)
 #define LOGOS_LAUNCH(kernel, grid, block, shared, stream, ...) kernel<<<grid, block, shared, stream>>>(__VA_ARGS__)
 
+// The same, of a kernel that may begin before the launch before it has ended (programmatic dependent launch).
+#define LOGOS_LAUNCH_EARLY(kernel, grid, block, shared, stream, ...) \
+    logos_launch_early(kernel, grid, block, shared, stream, __VA_ARGS__)
+
+template <typename... Parameters, typename... Arguments>
+inline void logos_launch_early(void (*kernel)(Parameters...), dim3 grid, dim3 block, size_t shared, cudaStream_t stream,
+                               Arguments... arguments) {
+    cudaLaunchAttribute early = {};
+    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchConfig_t config = {};
+    config.gridDim = grid;
+    config.blockDim = block;
+    config.dynamicSmemBytes = shared;
+    config.stream = stream;
+    config.attrs = &early;
+    config.numAttrs = 1;
+    cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(arguments)...);
+}
+
+// What every kernel does first, before it reads what another wrote: it waits until the launches before it have ended and
+// what they wrote is there, then lets the next one begin. Code for devices below sm_90 does neither; nor is it launched
+// early, which the driver finds out by what the code was made for.
+__device__ __forceinline__ void logos_begin() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" : : : "memory");
+    asm volatile("griddepcontrol.launch_dependents;" : : : "memory");
+#endif
+}
+
 // d += a * b for a warp's 16 by 32 and 32 by 8 fragments of signed bytes, in the register layout of the PTX manual.
 __device__ __forceinline__ void logos_mma_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
     asm volatile(

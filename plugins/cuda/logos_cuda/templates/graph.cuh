@@ -4,6 +4,7 @@
 // nothing behind, and the kernels are launched one by one.
 cudaGraphExec_t captured_graph(void (*make)(), const char *of) {
     cudaGraphExec_t made = nullptr;
+    failed_capture = cudaSuccess;
     cudaGraph_t graph = nullptr;
     cudaError_t error = cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal);
     if (error == cudaSuccess) {
@@ -17,6 +18,11 @@ cudaGraphExec_t captured_graph(void (*make)(), const char *of) {
     if (graph != nullptr) cudaGraphDestroy(graph);
     if (error == cudaSuccess) return made;
     cudaGetLastError();
+    if (early) {
+        // A driver may be older than such launches in graphs are.
+        early = false;
+        return captured_graph(make, of);
+    }
     fprintf(stderr, "no graph of the %s (%s): its kernels are launched one by one\n", of, cudaGetErrorString(error));
     return nullptr;
 }
