@@ -229,15 +229,23 @@ def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.Captu
 
 def test_the_command_prints_a_line_an_op_and_a_summary(command: Command) -> None:
     ran = command(Erring(spells=frozenset({"plus", "softmax"}), refuse=limit), "conformance", "erring")
-    plus, softmax, refused, summary = ran.out.splitlines()
+    plus, softmax, refused, *checks, summary = ran.out.splitlines()
     assert (ran.code, ran.err) == (0, "")
-    assert plus.startswith("plus     20 shapes  40 comparisons  float64 0 of 1e-09  float32 ")
+    assert plus.startswith("plus         20 shapes  40 comparisons  float64 0 of 1e-09  float32 ")
     assert plus.endswith(" of 0.0001  ok")
-    assert softmax.startswith("softmax  20 shapes  ")
+    assert softmax.startswith("softmax      20 shapes  ")
     assert refused.startswith("    refused in ")
     assert refused.endswith(": softmax of more than 64 columns [erring-too-wide]")
+    assert checks == [
+        "fusion       no step  ok",
+        "names        2 ops under 5 hostile names  ok",
+        "determinism  2 emissions of 1 file  ok",
+        "    not tried in other processes, which do not know the target erring",
+        "refusals     20 ops not spelled, 2 spelled  ok",
+        "    no build was tried: other processes do not know the target erring",
+    ]
     assert summary.startswith("erring: 2 ops, 40 shapes, ")
-    assert " refused, all hold; not spelled: matmul, " in summary
+    assert " refused, 4 checks, all hold; not spelled: matmul, " in summary
 
 
 def test_a_failure_prints_a_program_and_the_command_that_shows_it(command: Command, tmp_path: Path) -> None:

@@ -1,9 +1,8 @@
-"""`logos conformance`: every op that a target spells, in many shapes, against the reference machine."""
+"""`logos conformance`: whether a target keeps its contract."""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -16,24 +15,30 @@ from logos.cli.progress import progress
 from logos.source import printable
 
 if TYPE_CHECKING:
-    from logos.conformance import OpReport, Outcome, Report
+    from logos.conformance import Check, OpReport, Report
 
 Options = Mapping[str, str]
+
+CHECKS = ("ops", "fusion", "names", "determinism", "refusals")
+"""What `--check` takes: the ops' numbers, and the checks of `logos.conformance`."""
 
 
 @click.command()
 @click.argument("target")
 @click.option("--op", "names", multiple=True, metavar="NAME", help="Try this op alone; repeatable.")
+@click.option("--check", "checks", multiple=True, type=click.Choice(CHECKS),
+              help="Check this alone; repeatable [all, and with --op ops].")  # fmt: skip
 @click.option("--shapes", type=click.IntRange(min=1), default=20, show_default=True, metavar="N",
               help="How many shapes of each op to try, at least.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, metavar="N", help="What the shapes are drawn from.")
 @target_options
 @json_option
-@click.option("-q", "--quiet", is_flag=True, help="No progress, and no line for an op that holds.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress, and no line for what holds.")
 @verbose_option
 def command(
     target: str,
     names: tuple[str, ...],
+    checks: tuple[str, ...],
     shapes: int,
     seed: int,
     options: dict[str, str],
@@ -41,27 +46,37 @@ def command(
     quiet: bool,
     verbose: bool,
 ) -> int:
-    """Try every op that TARGET spells in many shapes against the reference machine.
+    """Try every op that TARGET spells in many shapes against the reference machine, and what else its contract says.
 
     The shapes come from the ops' declarations, awkward ones first; everything is filled with noise; the target runs
-    what it emits in each of its dtypes. Exits with 4 where a result lies beyond its bound or the target breaks, and
-    prints the smallest program found that does it.
+    what it emits in each of its dtypes. Besides, fusion may change no number, names stay names, the same program gives
+    the same files, and what is not spelled is refused. Exits with 4 where a result lies beyond its bound or a check
+    fails, and prints the smallest program found that shows it.
     """
-    from logos.conformance import conform
+    from logos.conformance import check_contract, conform
 
+    due = checks or (("ops",) if names else CHECKS)
     manager = open_manager(verbose)
-    with progress(target, quiet) as update:
-        report = conform(manager, target, names, shapes, seed, options, update)
+    report = None
+    if "ops" in due:
+        with progress(target, quiet) as update:
+            report = conform(manager, target, names, shapes, seed, options, update)
+    others = [name for name in CHECKS if name in due and name != "ops"]
+    ops = report.ops if report is not None else ()
+    found = list(check_contract(manager, target, options, others, ops, seed))
     if as_json:
-        _print_json(report, options)
+        _print_json(target, report, found, options)
     else:
-        _print(report, options, quiet)
-    return DONE if report.holds else BEYOND_BOUND
+        _print(target, report, found, options, quiet)
+    return DONE if all(one.holds for one in (report, *found) if one is not None) else BEYOND_BOUND
 
 
-def _print(report: Report, options: Options, quiet: bool) -> None:
-    wide = max(len(one.op.name) for one in report.ops)
-    for one in report.ops:
+def _print(target: str, report: Report | None, checks: Sequence[Check], options: Options, quiet: bool) -> None:
+    from logos.conformance.words import failure_lines
+
+    ops = report.ops if report is not None else ()
+    wide = max(len(name) for name in (*(one.op.name for one in ops), *(check.name for check in checks)))
+    for one in ops:
         if quiet and one.holds:
             continue
         mark = "ok" if one.holds else f"FAILED in {amount(one.failed, 'shape')}"
@@ -69,11 +84,21 @@ def _print(report: Report, options: Options, quiet: bool) -> None:
         click.echo(f"{one.op.name:<{wide}}  {'  '.join(cells)}")
         for code, reason in one.reasons.items():
             click.echo(f"    refused in {amount(one.refused[code], 'shape')}: {printable(reason)} [{code}]")
-    for one in report.ops:
+    for check in checks:
+        _print_check(check, wide, quiet)
+    for one in ops:
         if one.smallest is not None:
-            click.echo("\n" + "\n".join(_failure(report.target, one.smallest, options)))
-    left_out = f"; not spelled: {', '.join(report.unspelled)}" if report.unspelled else ""
-    click.echo(f"{report.target}: {_summary(report)}{left_out}")
+            click.echo("\n" + "\n".join(failure_lines(target, one.smallest, options)))
+    click.echo(f"{target}: {_summary(report, checks)}")
+
+
+def _print_check(check: Check, wide: int, quiet: bool) -> None:
+    if quiet and check.holds:
+        return
+    mark = "ok" if check.holds else f"FAILED: {amount(len(check.faults), 'fault')}"
+    click.echo(f"{check.name:<{wide}}  {check.tried}  {mark}")
+    for line in (*check.faults, *check.notes):
+        click.echo(f"    {printable(line)}")
 
 
 def _worst(one: OpReport) -> Iterator[str]:
@@ -82,49 +107,43 @@ def _worst(one: OpReport) -> Iterator[str]:
         yield f"{dtype} exact" if exact else f"{dtype} {verdict.difference:.2g} of {verdict.bound:.2g}"
 
 
-def _summary(report: Report) -> str:
-    shapes = sum(len(one.outcomes) for one in report.ops)
-    refused = sum(sum(one.refused.values()) for one in report.ops)
-    failed = sum(one.failed for one in report.ops)
-    words = [amount(len(report.ops), "op"), amount(shapes, "shape")]
-    words += [amount(sum(one.comparisons for one in report.ops), "comparison")]
-    words += [f"{refused} refused"] if refused else []
-    return ", ".join([*words, f"{amount(failed, 'shape')} FAILED" if failed else "all hold"])
+def _summary(report: Report | None, checks: Sequence[Check]) -> str:
+    words, failed, ending = [], [], ""
+    if report is not None:
+        shapes = sum(len(one.outcomes) for one in report.ops)
+        refused = sum(sum(one.refused.values()) for one in report.ops)
+        comparisons = sum(one.comparisons for one in report.ops)
+        words = [amount(len(report.ops), "op"), amount(shapes, "shape"), amount(comparisons, "comparison")]
+        words += [f"{refused} refused"] if refused else []
+        broken = sum(one.failed for one in report.ops)
+        failed += [f"{amount(broken, 'shape')} FAILED"] if broken else []
+        ending = f"; not spelled: {', '.join(report.unspelled)}" if report.unspelled else ""
+    words += [amount(len(checks), "check")] if checks else []
+    faulty = sum(not check.holds for check in checks)
+    failed += [f"{amount(faulty, 'check')} FAILED"] if faulty else []
+    return ", ".join([*words, *(failed or ["all hold"])]) + ending
 
 
-def _failure(target: str, outcome: Outcome, options: Options) -> Iterator[str]:
-    """The program, what it shows, and the command that shows it again."""
-    yield f"{outcome.case.op.name} fails: {printable(_fault(outcome))}"
-    yield from (f"    {line}" for line in outcome.case.text.splitlines())
-    yield f"  next: save these lines as case.lg and run `{_command(target, outcome, options)}`"
+def _print_json(target: str, report: Report | None, checks: Sequence[Check], options: Options) -> None:
+    for one in report.ops if report is not None else ():
+        click.echo(json_text(_op_record(target, one, options)))
+    for check in checks:
+        record = {"check": check.name, "tried": check.tried, "faults": list(check.faults), "notes": list(check.notes)}
+        click.echo(json_text({**record, "holds": check.holds}))
+    holds = all(one.holds for one in (report, *checks) if one is not None)
+    ops, unspelled = (len(report.ops), list(report.unspelled)) if report is not None else (0, [])
+    click.echo(json_text({"target": target, "ops": ops, "checks": len(checks), "holds": holds, "unspelled": unspelled}))
 
 
-def _fault(outcome: Outcome) -> str:
-    if outcome.error is not None:
-        return f"the target broke: {outcome.error}"
-    dtype, verdict = outcome.failures[0]
-    return f"{verdict.variable} in {dtype} has the difference {verdict.difference:.3g}, beyond {verdict.bound:.3g}"
+def _op_record(target: str, one: OpReport, options: Options) -> dict[str, object]:
+    from logos.conformance.words import failure_command, fault_of
 
-
-def _command(target: str, outcome: Outcome, options: Options) -> str:
-    words = ["logos", "verify", "case.lg", "--target", target]
-    if outcome.failures:
-        words += ["--dtype", outcome.failures[0][0]]
-    words += [word for key, value in options.items() for word in ("-D", f"{key}={value}")]
-    words += [word for name in outcome.case.weights for word in ("--tensor", f"{name}={name}")]
-    return shlex.join(words)
-
-
-def _print_json(report: Report, options: Options) -> None:
-    for one in report.ops:
-        worst = {dtype: {"difference": verdict.difference, "bound": verdict.bound}
-                 for dtype, verdict in one.worst.items()}  # fmt: skip
-        refused = [{"code": code, "shapes": count, "reason": one.reasons[code]} for code, count in one.refused.items()]
-        record = {"op": one.op.name, "shapes": len(one.outcomes), "comparisons": one.comparisons, "worst": worst}
-        record |= {"refused": refused, "failed": one.failed, "holds": one.holds}
-        if one.smallest is not None:
-            command = _command(report.target, one.smallest, options)
-            record |= {"fault": _fault(one.smallest), "program": one.smallest.case.text, "command": command}
-        click.echo(json_text(record))
-    summary = {"target": report.target, "ops": len(report.ops), "holds": report.holds}
-    click.echo(json_text({**summary, "unspelled": list(report.unspelled)}))
+    worst = {dtype: {"difference": verdict.difference, "bound": verdict.bound}
+             for dtype, verdict in one.worst.items()}  # fmt: skip
+    refused = [{"code": code, "shapes": count, "reason": one.reasons[code]} for code, count in one.refused.items()]
+    record = {"op": one.op.name, "shapes": len(one.outcomes), "comparisons": one.comparisons, "worst": worst}
+    record |= {"refused": refused, "failed": one.failed, "holds": one.holds}
+    if one.smallest is not None:
+        command = failure_command(target, one.smallest, options)
+        record |= {"fault": fault_of(one.smallest), "program": one.smallest.case.text, "command": command}
+    return record

@@ -52,17 +52,18 @@ class Outcome:
 
 @dataclass
 class Trials:
-    """Runs cases on one target with its options."""
+    """Runs cases on one target with its options. `name` is what the programs are called."""
 
     manager: Manager
     target: str
     options: Mapping[str, object]
     progress: Progress = lambda done, total: None
     ran: bool = False
+    name: str = "conformance.lg"
 
     def job(self, cases: Sequence[Case]) -> tuple[Target, Job]:
         """The job of some cases side by side. Raises `Refused` with what the target refuses of it."""
-        source = Source("conformance.lg", "".join(case.text for case in cases))
+        source = Source(self.name, "".join(case.text for case in cases))
         weights = {name: name for case in cases for name in case.weights}
         request = Request(Path(source.name), options=self.options, overrides=weights, source=source)
         return make_job(self.manager, request, self.target)
