@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -96,7 +97,7 @@ def test_a_stop_ends_it_and_is_printed(program: Path, tmp_path: Path) -> None:
     stop = expected[4]
     said = expected[: expected.index(stop) + 1]
     assert ids(program, "--prompt-ids", "1,4,2", "-n", "10", "--stop", f"{stop},99") == [said]
-    (tmp_path / "ids").write_text("1,4,2\n")
+    (tmp_path / "ids").write_text("1,4\r\n\n2\n")
     assert run(program, "--prompt-ids", f"@{tmp_path}/ids", "-n", "3", "--lines")[0].split() == [
         str(one) for one in expected[:3]
     ]
@@ -202,9 +203,6 @@ def test_a_step_that_cannot_be_captured_is_launched_as_it_is(tmp_path: Path, cal
     )
 
 
-ALONE = "--prompt-ids prints ids alone: --get, --dump and --generate go with --tokens"
-
-
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
@@ -214,12 +212,50 @@ ALONE = "--prompt-ids prints ids alone: --get, --dump and --generate go with --t
         (["--prompt-ids", "1", "-n", "2147483648"], "-n: 2147483648 is more than 2147483647"),
         (["--tokens", "1", "--generate", str(2**63 - 1)], f"--generate: {2**63 - 1} is more than 2147483647"),
         (["--prompt-ids", "1", "--set", "pos=f"], "--set: --tokens feeds pos at every step"),
-        (["--prompt-ids", "1", "--get", "x"], ALONE), (["--prompt-ids", "1", "--generate", "2"], ALONE),
+        (["--stop", "1"], "--stop goes with --prompt-ids"),
+        (["--tokens", "1", "-n", "3"], "-n goes with --prompt-ids"),
+        (["--prompt-ids", "1", "--get", "x"], "--get does not go with --prompt-ids, which prints the ids alone"),
+        (["--prompt-ids", "1", "--dump", "/no/d"], "--dump does not go with --prompt-ids, which prints the ids alone"),
+        (["--tokens", "1", "--prompt-ids", "1"], "--tokens does not go with --prompt-ids, which prints the ids alone"),
+        (["--prompt-ids", "1", "--tokens", "1"], "--tokens does not go with --prompt-ids, which prints the ids alone"),
+        (["--prompt-ids", "1", "--generate", "2"],
+         "--generate does not go with --prompt-ids, which prints the ids alone"),
         (["--graph"], "--graph: no such option, or its value is missing; --help lists them"),
     ],
 )
 def test_what_is_not_understood_is_a_matter_of_usage(program: Path, arguments: list[str], what: str) -> None:
     assert run(program, *arguments, code=2) == ("", f"{what}\n")
+
+
+def test_a_prompt_that_cannot_be_read(program: Path, tmp_path: Path) -> None:
+    for path, why in ((tmp_path, "Is a directory"), (tmp_path / "ids", "No such file or directory")):
+        assert run(program, "--prompt-ids", f"@{path}", code=1) == ("", f"cannot read {path}: {why}\n")
+
+
+def test_no_device_and_too_little_memory_are_one_message(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOGOS_HOST_DEVICES", "0")
+    assert run(program, "--prompt-ids", "1", code=3) == ("", (
+        "there is no GPU here that the CUDA runtime can use: no CUDA-capable device is detected\n"
+        "  next: run it where there are an NVIDIA GPU and its driver; without one, `logos run` and `logos generate` "
+        "take `--engine cuda -D device=host`\n"
+    ))  # fmt: skip
+    monkeypatch.delenv("LOGOS_HOST_DEVICES")
+    said, room = [], 0
+    while (ran := cramped(program, room)).returncode:
+        assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (3, "", 1)
+        said.append(ran.stderr)
+        room += 100
+    assert [line for line in said if not line.endswith(": out of memory\n")] == []
+    assert "no room for 8 bytes of b0_tok on the device: out of memory\n" in said
+    assert len(set(said)) > 3
+    assert list(map(int, ran.stdout.split())) == due([1], 1)
+
+
+def cramped(program: Path, room: int) -> subprocess.CompletedProcess[str]:
+    """The program on a device of so many bytes."""
+    environment = {**os.environ, "LOGOS_HOST_MEMORY": str(room)}
+    command = [program, "--prompt-ids", "1", "-n", "1"]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
 def test_help_says_every_option(program: Path) -> None:

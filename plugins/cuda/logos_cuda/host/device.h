@@ -22,8 +22,8 @@ enum cudaFuncAttribute {
 };
 
 inline cudaError_t cudaGetDeviceCount(int *count) {
-    *count = 1;
-    return cudaSuccess;
+    *count = int(logos_host::setting("LOGOS_HOST_DEVICES", 1, 0));
+    return logos_host::answer(*count > 0 ? cudaSuccess : cudaErrorNoDevice);
 }
 inline cudaError_t cudaSetDevice(int device) {
     return logos_host::answer(device == 0 ? cudaSuccess : cudaErrorInvalidDevice);

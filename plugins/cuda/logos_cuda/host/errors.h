@@ -7,6 +7,7 @@
     row(cudaErrorMemoryAllocation, 2, "out of memory") \
     row(cudaErrorInvalidConfiguration, 9, "invalid configuration argument") \
     row(cudaErrorInvalidMemcpyDirection, 21, "invalid copy direction for memcpy") \
+    row(cudaErrorNoDevice, 100, "no CUDA-capable device is detected") \
     row(cudaErrorInvalidDevice, 101, "invalid device ordinal") \
     row(cudaErrorInvalidResourceHandle, 400, "invalid resource handle") \
     row(cudaErrorIllegalState, 401, "the operation cannot be performed in the present state") \

@@ -2,6 +2,7 @@
 // launch with another pointer is found.
 #pragma once
 
+#include <limits.h>
 #include <stdint.h>
 
 #include "stream.h"
@@ -17,6 +18,12 @@ struct Allocation {
 
 inline List<Allocation> allocations;  // by address
 inline int allocated = 0;
+inline size_t device_bytes = 0;  // in use
+
+inline size_t most_device_bytes() {
+    static const size_t most = size_t(setting("LOGOS_HOST_MEMORY", LONG_MAX, 0));
+    return most;
+}
 
 // The place of the first allocation that begins beyond an address.
 inline size_t beyond(const void *address) {
@@ -48,6 +55,7 @@ inline cudaError_t allocate(void **pointer, size_t bytes, bool pinned) {
     if (pointer == nullptr) return answer(cudaErrorInvalidValue);
     *pointer = nullptr;
     if (bytes == 0) return cudaSuccess;
+    if (!pinned && bytes > most_device_bytes() - device_bytes) return answer(cudaErrorMemoryAllocation);
     // Exactly `bytes`: the sanitizer's red zone begins at the very end. CUDA aligns to 256.
     void *memory = nullptr;
     if (posix_memalign(&memory, 256, bytes) != 0) return answer(cudaErrorMemoryAllocation);
@@ -56,6 +64,7 @@ inline cudaError_t allocate(void **pointer, size_t bytes, bool pinned) {
     allocations.add({});
     for (size_t i = allocations.count - 1; i > place; i--) allocations.items[i] = allocations.items[i - 1];
     allocations.items[place] = {static_cast<char *>(memory), bytes, pinned, allocated++};
+    if (!pinned) device_bytes += bytes;
     *pointer = memory;
     return cudaSuccess;
 }
@@ -70,6 +79,7 @@ inline cudaError_t release(void *pointer, bool pinned) {
     if (found.memory != pointer || found.pinned != pinned) return answer(cudaErrorInvalidValue);
     for (size_t i = place; i < allocations.count; i++) allocations.items[i - 1] = allocations.items[i];
     allocations.count--;
+    if (!pinned) device_bytes -= found.bytes;
     if (poisoning()) poison(found.memory, found.bytes);
     free(found.memory);
     return cudaSuccess;

@@ -17,6 +17,8 @@ struct Generation {
     std::vector<Int> stops;
     Int most = 128;
     bool by_launches = false, by_lines = false, as_json = false;
+    bool after_tokens = false;
+    std::string given;  // the last option that goes with prompts alone
 };
 
 Generation generation;
@@ -26,11 +28,13 @@ Int *prompt_ids;
 cudaEvent_t step_done[MADE];
 cudaGraphExec_t captured;
 
+// A file's ids: lines are as good as commas.
 std::string text_of(const std::string &path) {
     std::string text;
     FILE *file = fopen(path.c_str(), "rb");
     if (file == nullptr) end(REFUSED, "cannot read " + path + ": " + strerror(errno));
-    for (int c = fgetc(file); c != EOF && c != '\n'; c = fgetc(file)) text.push_back(char(c));
+    for (int c = fgetc(file); c != EOF; c = fgetc(file)) text.push_back(c == '\n' || c == '\r' ? ',' : char(c));
+    if (ferror(file)) end(REFUSED, "cannot read " + path + ": " + strerror(errno));
     fclose(file);
     return text;
 }
@@ -46,12 +50,15 @@ bool take_flag(const std::string &word) {
                        : word == "--lines"  ? &generation.by_lines
                        : word == "--json"   ? &generation.as_json
                                             : nullptr;
-    if (flag != nullptr) *flag = true;
-    return flag != nullptr;
+    if (flag == nullptr) return false;
+    *flag = true;
+    generation.given = word;
+    return true;
 }
 
 bool take_more(const std::string &word, const std::string &text) {
     if (word == "--prompt-ids") {
+        generation.after_tokens |= generation.prompts.empty() && !options.tokens.empty();
         generation.prompts.push_back(ids_of(text[0] == '@' ? text_of(text.substr(1)) : text, word));
         if (generation.prompts.back().empty()) end(USAGE, "--prompt-ids: the prompt has no ids");
         options.tokens = generation.prompts.back();
@@ -63,7 +70,22 @@ bool take_more(const std::string &word, const std::string &text) {
     } else {
         return false;
     }
+    if (word != "--prompt-ids") generation.given = word;
     return true;
+}
+
+// Options of the one way of running beside the other's.
+void check_more() {
+    const std::vector<std::vector<Int>> &prompts = generation.prompts;
+    if (prompts.empty() && generation.given.empty()) return;
+    if (prompts.empty()) end(USAGE, generation.given + " goes with --prompt-ids");
+    const bool tokens = generation.after_tokens || options.tokens.size() != prompts.back().size();
+    const char *const other = tokens                  ? "--tokens"
+                              : options.generate      ? "--generate"
+                              : !options.get.empty()  ? "--get"
+                              : !options.dump.empty() ? "--dump"
+                                                      : nullptr;
+    if (other != nullptr) end(USAGE, std::string(other) + " does not go with --prompt-ids, which prints the ids alone");
 }
 
 void make_launches() {
@@ -222,8 +244,6 @@ Size make_together(std::vector<Tap> &, Size) { return 0; }
 
 bool run_more() {
     if (generation.prompts.empty()) return false;
-    if (!options.get.empty() || !options.dump.empty() || options.generate)
-        end(USAGE, "--prompt-ids prints ids alone: --get, --dump and --generate go with --tokens");
     size_t longest = 0;
     for (const std::vector<Int> &ids : generation.prompts) longest = ids.size() > longest ? ids.size() : longest;
     CHECK(cudaMalloc(reinterpret_cast<void **>(&turn), sizeof(Turn)));

@@ -69,6 +69,7 @@ void read_options(int count, char **words) {
 }
 
 void check_options() {
+    check_more();
     struct stat found;
     for (const std::string &folder : options.weights)
         if (stat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode)) end(REFUSED, "there is no folder " + folder);

@@ -6,6 +6,8 @@ bool take_flag(const std::string &) { return false; }
 
 bool take_more(const std::string &, const std::string &) { return false; }
 
+void check_more() {}
+
 bool launch_together() { return false; }
 
 bool run_more() { return false; }

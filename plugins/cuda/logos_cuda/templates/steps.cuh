@@ -95,7 +95,17 @@ void run() {
     if (!generated.empty()) printf("\n");
 }
 
+void find_device() {
+    int count = 0;
+    const cudaError_t error = cudaGetDeviceCount(&count);
+    if (error == cudaSuccess && count > 0) return;
+    end(DEVICE_FAILED, std::string("there is no GPU here that the CUDA runtime can use: ") + cudaGetErrorString(error) +
+                           "\n  next: run it where there are an NVIDIA GPU and its driver; without one, `logos run` and "
+                           "`logos generate` take `--engine cuda -D device=host`");
+}
+
 void prepare() {
+    find_device();
     CHECK(cudaStreamCreate(&stream));
     for (int i = 0; i < KEPT; i++) make_room(i);
     CHECK(cudaMalloc(reinterpret_cast<void **>(&fault), sizeof(Fault)));
