@@ -107,6 +107,31 @@ def pairs(op: str) -> Make:
     return make
 
 
+def constants(random: Generator, i: int) -> Case:
+    """Operands that are the same at every step beside some that are not. Attention takes its blocks as they are."""
+    steps, c = STEPS[i % 5], 2 * (1 + i)
+    rows = {"x": reals(random, steps, c), "z": reals(random, steps, c)}
+    values = {"k": reals(random, 1, c), "co": reals(random, 1, c // 2), "si": reals(random, 1, c // 2),
+              "n": random.integers(-9, 9, (steps + 6, c), dtype=np.int64), "t": reals(random, steps + 5, c),
+              "m": random.integers(-9, 9, (1, c), dtype=np.int64)}  # fmt: skip
+    made = case(
+        steps, rows, values, i, "Let a be rope of x with cos co and sin si across 1 heads.",
+        "Let b be rmsnorm of k plus x with weight k.", "Let d be swiglu of x and k.", "Let e be swiglu of k and x.",
+        "Let f be full attention of x over z and a with 2 heads.",
+        "Let g be full attention of x over k and z with 1 heads.", "Set row pos of n to m.", "Set row pos of t to k.",
+    )  # fmt: skip
+    return Case(made.text, made.values, steps=steps)
+
+
+def integers(random: Generator, i: int) -> Case:
+    steps, c = STEPS[i % 5], EDGES[i]
+    shapes = {"a": (steps, c), "b": (steps, 1), "k": (1, c)}
+    rows = {name: random.integers(-9, 9, shape, dtype=np.int64) for name, shape in shapes.items()}
+    values = {"k": rows.pop("k")}
+    said = ("Let s be a plus b.", "Let p be a hadamard b.", "Let q be k plus a.", "Let r be k hadamard b.")
+    return case(steps, rows, values, i, *said)
+
+
 def choices(real: bool) -> Make:
     """Few values, so that a row's largest stands at several places. The kernel takes its blocks as they are."""
 
@@ -131,6 +156,8 @@ SPECS = (
     Spec("gated_delta_of_steps", ("decay", "delta_rows", "delta_norm"), delta),
     Spec("argmax_of_steps", ("argmax_rows",), choices(True)),
     Spec("argmax_of_steps_int", ("argmax_rows_int",), choices(False)),
+    Spec("constants_beside_steps", ("repeat", "repeat_int"), constants),
+    Spec("integers_of_steps", ("plus_steps_int", "hadamard_steps_int"), integers),
     Spec("plus_of_steps", ("plus_steps",), pairs("plus")),
     Spec("hadamard_of_steps", ("hadamard_steps",), pairs("hadamard")),
 )  # fmt: skip

@@ -200,9 +200,9 @@ REFUSED = [
         "  next: leave the option prefill out"]),
     (DECODE.replace("next be argmax of logits", "f be row 0 of last.\nLet next be argmax of f"), "3", "forward", [
         "p.lg:26:1: the op transpose has no rule for many steps at once [no-row-rule]\n"]),
-    (DECODE.replace("Let last be transpose of g.", "Let m be m plus choice."), "3", "forward", [
-        "p.lg:26:1: many steps at once, plus rows: of Int; the kernel takes Real [no-kernel]\n"
-        "    Let m be m plus choice.\n    ^^^^^^^^^^^^^^^^^^^^^^\n"
+    (DECODE.replace("of x with weight same", "of c with weight x"), "3", "forward", [
+        "p.lg:20:1: many steps at once, rmsnorm rows: x differs from step to step; the kernel takes one row for all "
+        "steps [no-kernel]\n    Let h be rmsnorm of c with weight x.\n    ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^\n"
         "  next: leave the option prefill out"]),
 ]  # fmt: skip
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from logos import Node, Value
 from logos_cuda.stages import Argument, Arrivals, Buffer, Element, Kernel, Launch, Record, StageRefusal
@@ -128,6 +128,23 @@ class Lowering:
         if written:  # The copy is of the state as it was, whichever launches the node has already.
             self.launches.insert(0, self.launches.pop())
         return made
+
+    def repeat(self, hole: str, rows: int) -> None:
+        """Reads an operand of one row as so many rows of it, by way of scratch."""
+        value, x = self.value(hole), self.buffer(hole)
+        real = x.element is not Element.INT
+        made = self.scratch(rows * value.columns, real)
+        kind, suffix = ("Real", "") if real else ("Int", "_int")
+        parameters: list[Parameter] = [
+            (f"const {kind} *x", self.real(hole) if real else x), (f"{kind} *y", made), ("Size n", made.elements),
+            ("Size columns", value.columns),
+        ]  # fmt: skip
+        call = f"repeat<{kind}>"
+        self.launch(f"repeat{suffix}", "elementwise.cuh", call, parameters, blocks_for(made.elements))
+        # No value of the program: its version is none.
+        many = replace(value, version=-1, rows=rows)
+        self._memory.held[many] = made
+        self.node = replace(self.node, operands={**self.node.operands, hole: many})
 
     def state(self, hole: str) -> Buffer:
         """The state that the node writes, in place."""

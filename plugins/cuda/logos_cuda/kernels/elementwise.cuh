@@ -80,6 +80,11 @@ __device__ inline void pairwise(const Real *a, const Real *b, Real *y, Size n, S
     }
 }
 
+template <typename T>
+__device__ inline void repeat(const T *x, T *y, Size n, Size columns) {
+    for (Size i = first_index(); i < n; i += grid_threads()) y[i] = x[i % columns];
+}
+
 template <typename Function, Spread spread>
 __device__ inline void pairwise_int(const Int *a, const Int *b, Int *y, Fault *fault, int stage, Size n,
                                     Size columns) {
@@ -99,6 +104,17 @@ __device__ inline void pairwise_rows(const Real *a, const Real *b, Real *y, Size
         const Size row = i / columns, at = i % columns;
         y[i] = Function::of(a[row * a_step + at], b[row * b_step + (b_columns == 1 ? 0 : at)]);
     }
+}
+
+template <typename Function>
+__device__ inline void pairwise_rows_int(const Int *a, const Int *b, Int *y, Fault *fault, int stage, Size n,
+                                         Size columns, Size a_step, Size b_step, Size b_columns) {
+    bool overflow = false;
+    for (Size i = first_index(); i < n; i += grid_threads()) {
+        const Size row = i / columns, at = i % columns;
+        y[i] = Function::of(a[row * a_step + at], b[row * b_step + (b_columns == 1 ? 0 : at)], overflow);
+    }
+    if (overflow) report(fault, stage, FAULT_OVERFLOW, 0);
 }
 
 template <typename T>

@@ -59,8 +59,9 @@ def attention(lowering: Lowering) -> None:
 
 def full_attention(lowering: Lowering) -> None:
     """As attention, but what shares the rows of K and V are the queries of one head in all rows."""
-    heads, rows = lowering.sizes["H"], lowering.sizes["T"]
-    width = lowering.value("Q").columns // heads
+    # Of many steps each has one row: their heads lie side by side as those of one row do.
+    heads, rows = lowering.sizes["H"] * lowering.sizes.get("STEPS", 1), lowering.sizes.get("T", 1)
+    width = lowering.value("Q").columns // lowering.sizes["H"]
     if width > WIDEST_HEAD:
         lowering.refuse(f"heads of {width} elements; the kernel takes up to {WIDEST_HEAD}")
         return
