@@ -81,12 +81,9 @@ def _hold(folder: Path, waiting: Callable[[], None]) -> int:
     path = folder / _LOCK
     while True:
         whole = (folder / _WHOLE).is_file()
-        try:
-            descriptor = _opened(path)
-        except FileNotFoundError:  # The entry was removed just then.
+        descriptor = _opened(path)
+        if descriptor is None:
             continue
-        except OSError as error:
-            raise _unkept(folder, error) from None
         try:
             if not lock.taken(descriptor, shared=whole):
                 waiting()
@@ -101,12 +98,21 @@ def _hold(folder: Path, waiting: Callable[[], None]) -> int:
         os.close(descriptor)
 
 
-def _opened(path: Path) -> int:
-    """The entry's lock file, which is made; of a cache that may only be read, as it is."""
+def _opened(path: Path) -> int | None:
+    """The entry's lock file, which is made; of a cache that may only be read, as it is. None: the entry was removed
+    just then."""
     with suppress(OSError):
         return os.open(path, os.O_RDONLY)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    return os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unkept(path.parent, error) from None
+    try:
+        return os.open(path, os.O_CREAT | os.O_RDWR, 0o666)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise _unkept(path.parent, error) from None
 
 
 def _unkept(folder: Path, error: OSError) -> Refused:

@@ -196,6 +196,13 @@ def test_what_cannot_be_kept_is_refused(tmp_path: Path) -> None:
     )
 
 
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    for folder, why in ((tmp_path / "file", "Not a directory"), (Path("/proc/none"), "No such file or directory")):
+        monkeypatch.setenv("LOGOS_CACHE", os.fspath(folder))
+        assert refused().startswith(f"{folder}/kind/new: cannot keep there what later runs use again: {why} [")
+
+
 @pytest.mark.parametrize("text", ["much", "-1", "nan"])
 def test_a_limit_that_is_none(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOGOS_CACHE_GB", text)
