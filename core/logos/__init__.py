@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from logos.cache import cached as cached
     from logos.check import read_program as read_program
+    from logos.compiled import CompiledKernel as CompiledKernel
+    from logos.compiled import CompilingTarget as CompilingTarget
     from logos.device_plan import Card as Card
     from logos.device_plan import DevicePlan as DevicePlan
     from logos.device_plan import DeviceStage as DeviceStage
@@ -110,6 +112,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "cache": ("cached",),
     "check": ("read_program",),
+    "compiled": ("CompiledKernel", "CompilingTarget"),
     "device_plan": ("Card", "DevicePlan", "DeviceStage", "Fit", "Work"),
     "extraction": ("weight_file",),
     "graph": ("Graph", "Leaf", "Node", "Operand", "Shown", "Value"),

@@ -25,12 +25,13 @@ STEPS = 20
 LAYERS = {
     "llama-tiny-untied": (8,) * 3,
     "qwen3-tiny": (8,) * 3,
-    "qwen3moe-tiny": (9,) * 2,
+    "qwen3moe-tiny": (9, 10),
     "qwen35-tiny": (8, 8, 8, 9),
     "qwen35moe-tiny": (11, 11, 11, 12),
 }
 """Launches of each layer. A gated delta with a dense part takes 8, attention 8, a gate on it one more; routed experts
-take one more than a dense part, a shared expert two more."""
+take one more than a dense part, a shared expert two more. The last norm of qwen3moe adds what its experts make, so it
+counts to the last layer."""
 
 BOUNDS = {"llama-tiny-untied": 9, "qwen3-tiny": 9, "qwen3moe-tiny": 10, "qwen35-tiny": 9, "qwen35moe-tiny": 12}
 
@@ -82,7 +83,7 @@ def test_a_step_launches_and_reads_what_the_plan_says(oracles: Path, tmp_path: P
 
     planned = Counter(f"{name}_kernel" for stage in plan.stages for name in stage.launches)
     assert launches == planned
-    assert sum(launches.values()) == sum(LAYERS[case]) + OUTSIDE
+    assert sum(launches.values()) == sum(LAYERS[case]) + OUTSIDE - (case == "qwen3moe-tiny")
     assert by_layer(job, plan) == LAYERS[case]
     assert max(LAYERS[case]) <= BOUNDS[case]
 

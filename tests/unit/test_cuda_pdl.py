@@ -1,4 +1,4 @@
-"""Programmatic dependent launch: kernels that may begin early wait themselves, and `-D pdl=off` launches none of them so."""
+"""Programmatic dependent launch: kernels that may begin early wait themselves; `-D pdl=off` launches none so."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def test_a_kernel_that_does_not_wait_is_found_unless_none_begins_early(toy: Toy,
     found = ran(hasty, tmp_path)
     assert found.returncode == 86
     assert found.stderr == (
-        "host: kernel softmax_narrow_kernel may begin before the launch before it has ended, and 256 of its 256 threads "
-        "did not wait\n"
+        "host: kernel softmax_narrow_kernel may begin before the launch before it has ended, "
+        "and 256 of its 256 threads did not wait\n"
         "  next: let every thread call logos_begin before it reads what another kernel wrote\n"
     )
     off = emitted(toy, "pdl=off")

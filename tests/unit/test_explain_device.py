@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 from toy_build import Toy
@@ -48,30 +49,31 @@ def test_a_stage_says_what_it_joins_launches_and_touches(toy: Toy) -> None:
   9: Let e be row tok of emb.
       embedding: e 1 by 4
       group 1 of 7
-      launches embedding; reads 24 bytes, writes 16 bytes
+      launches embedding; reads 24 bytes, writes 16 bytes; 0 flops
   10: Let h0 be e plus x0.
       plus: h0 1 by 4
       group 2 of 7, add-norm, with line 11; h0 is not stored
   11: Let h0 be rmsnorm of h0 with weight an0.
       rmsnorm: h0 1 by 4
       group 2 of 7, add-norm, with line 10
-      launches add_rmsnorm_narrow; reads 48 bytes, writes 16 bytes
+      launches add_rmsnorm_narrow; reads 48 bytes, writes 16 bytes; 20 flops
   12: Let q0 be h0 matmul W0.
       matmul: q0 1 by 8
       group 3 of 7, qkv, with line 13
   13: Let k0 be h0 matmul V0.
       matmul: k0 1 by 4
       group 3 of 7, qkv, with line 12
-      launches matvec_parts_2_by_warps; reads 208 bytes, writes 48 bytes
+      launches matvec_parts_2_by_warps; reads 208 bytes, writes 48 bytes; 96 flops
 """ in out
     assert """\
       group 5 of 7
-      launches plus_same_int; reads 32 bytes, writes 32 bytes
+      launches plus_same_int; reads 32 bytes, writes 32 bytes; 4 flops
       not in chain: an op of Int tells its own overflow
 """ in out
 
 
 def test_layers_and_memory_are_summed(toy: Toy) -> None:
+    out = explained(toy)
     assert """\
 
 on the device, a step
@@ -79,12 +81,17 @@ on the device, a step
   outside the layers: 3 stages, 3 launches, 120 bytes read, 80 bytes written
   in all: 7 stages, 7 launches, 472 bytes read, 208 bytes written
 
+a token at least
+""" in out
+    assert """\
+
 memory on the device
   input: 248 bytes
   weight: 128 bytes
   computed: 208 bytes
   where they are read out: 48 bytes
-""" in explained(toy)
+  in all: 632 bytes
+""" in out
 
 
 def test_what_is_held_is_not_joined(toy: Toy) -> None:
@@ -119,4 +126,49 @@ def test_of_experts_those_that_are_chosen_are_read(toy: Toy) -> None:
     experts = "Let y be moe of x with router R gate G up U down D top 1 of 4 experts.\n"
     toy.write("p.lg", declared + experts)
     launched = "router_by_warps, experts_hidden, experts_down"
-    assert f"      launches {launched}; reads 176 bytes, writes 16 bytes\n" in toy.logos("explain", *CUDA).out
+    assert f"      launches {launched}; reads 176 bytes, writes 16 bytes; 80 flops\n" in toy.logos("explain", *CUDA).out
+
+
+TOKEN = """
+a token at least
+  at 1 position: 336 bytes (336 bytes of weights, 0 bytes of states, 0 bytes of cached rows), 172 flops, 7 launches
+"""
+
+
+def test_a_token_says_what_it_takes_and_how_long_on_cards(toy: Toy) -> None:
+    out = explained(toy)
+    assert TOKEN in out
+    assert (
+        "\n  L40S, 48.0 GB, 864 GB/s: fits (632 bytes); at 1 position 0.000 ms of memory and 0.009 ms between launches, "
+        "up to 109,885 tok/s\n"
+    ) in out
+
+
+def test_json_has_the_plan_as_one_object(toy: Toy) -> None:
+    toy.write("p.lg", PROGRAM)
+    ran = toy.logos("explain", *CUDA, "--json")
+    record = json.loads(ran.out)
+    assert (ran.code, ran.err) == (0, "")
+    assert list(record) == ["stages", "token", "memory", "cards", "choices"]
+    assert record["stages"][1] == {
+        "lines": [10, 11], "steps": ["add-norm"], "launches": ["add_rmsnorm_narrow"], "reads": 48, "writes": 16,
+        "flops": 20, "flops_a_position": 0, "notes": [],
+    }  # fmt: skip
+    assert sum(len(stage["launches"]) for stage in record["stages"]) == record["token"][0]["launches"] == 7
+    assert [card["card"] for card in record["cards"]] == [
+        "H200", "H100", "A100-80", "L40S", "RTX 5090", "RTX 4090", "RTX 3090", "RTX 3060"
+    ]  # fmt: skip
+
+
+def test_json_and_compiled_are_of_a_target_that_has_them(toy: Toy) -> None:
+    toy.write("p.lg", PROGRAM)
+    for option in ("--json", "--compiled"):
+        assert toy.logos("explain", "p.lg", option).code == 2
+    ran = toy.logos("explain", "p.lg", "--target", "rdu-sambaflow", "--json")
+    event = {"what": "target rdu-sambaflow plans no device", "refusal": "no-device-plan", "where": "--json"}
+    assert (ran.code, event.items() <= json.loads(ran.out).items()) == (1, True)
+    ran = toy.logos("explain", "p.lg", "--target", "rdu-sambaflow", "--compiled")
+    assert (ran.code, ran.err) == (
+        1, "--compiled: target rdu-sambaflow compiles no kernels [no-kernels]\n"
+        "  next: leave the option out, or name a target that does\n"
+    )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from logos.cli.build_options import amount, hold_option, size
-from logos.cli.common import open_manager, program_options, target_options, verbose_option
+from logos.cli.common import json_option, open_manager, program_options, target_options, verbose_option
 from logos.cli.op_page import show_op, unknown_op
 from logos.source import printable
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 @program_options
 @target_options
 @hold_option
+@click.option("--compiled", is_flag=True, help="Show what the target's compiler makes of each kernel.")
+@json_option
 @verbose_option
 def command(
     words: tuple[str, ...],
@@ -36,10 +38,16 @@ def command(
     family: str | None,
     options: dict[str, str],
     hold: tuple[str, ...],
+    compiled: bool,
+    as_json: bool,
     verbose: bool,
 ) -> None:
     """Show what PROGRAM becomes: its leaves, what each sentence became and with which others it acts as one, bytes,
-    memory at the context, the stages of a build; or the page of an OP."""
+    memory at the context, the stages of a build; or the page of an OP.
+
+    With --target, where the target plans its device: launches, bytes and operations of each stage and a token, and the
+    time that a token takes at least on some cards. --json prints that plan as one object, --compiled the kernels'
+    machine code: registers, spills, occupancy, widths of loads, integer products."""
     from logos.job import Request, bind_request, load_graph, make_job
 
     manager = open_manager(verbose)
@@ -51,17 +59,26 @@ def command(
         raise unknown_op(name, [op.name for op in manager.ops])
     request = Request(Path(words[0]), checkpoint, weights, family, options=options, hold=hold)
     if target is None:
+        if compiled or as_json:
+            raise click.UsageError("--compiled and --json say what a target makes of a program: give --target NAME")
         graph = load_graph(manager, request)
         _explain(bind_request(manager, graph, request), (), (), {})
         return
     from logos.artifacts import emit_artifacts
-    from logos.cli.explain_device import show_plan, stage_lines
+    from logos.cli.explain_compiled import show_compiled
+    from logos.cli.explain_device import show_plan, show_record, stage_lines
     from logos.explanation import stages
     from logos.hookspecs import PlanningTarget
     from logos.plan import check_hold
 
     check_hold(manager.target(target), hold)
     made, job = make_job(manager, request, target)
+    if compiled:
+        show_compiled(made, job, as_json)
+        return
+    if as_json:
+        show_record(made, job)
+        return
     artifacts = emit_artifacts(made, job)
     plan = made.device_plan(job) if isinstance(made, PlanningTarget) else None
     groups = _groups(made, job) if plan is None else _stage_groups(job.graph, plan)

@@ -92,8 +92,8 @@ class Driver:
         return f"LAUNCH({', '.join([first, *arguments])});"
 
     def allow_shared(self, stages: Iterable[Stage]) -> str:
-        """Kernels that take more dynamic shared memory than one may take unasked; what they were made for is asked of the
-        first."""
+        """Kernels that take more dynamic shared memory than one may take unasked; the first is asked what all were made
+        for."""
         most: dict[Kernel, int] = {}
         for launch in (launch for stage in stages for launch in stage.launches):
             most[launch.kernel] = max(most.get(launch.kernel, 0), launch.shared)

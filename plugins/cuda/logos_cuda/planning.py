@@ -63,6 +63,9 @@ def _sum(shares: Iterable[tuple[Buffer, float]]) -> int:
 
 def _memory(graph: ForwardGraph, binding: Binding) -> Iterator[tuple[str, int]]:
     leaves = {bound.leaf.value: bound.role.value for bound in binding.leaves}
+    attended = {node.operands[hole] for node in graph.graph.nodes if node.op.name == "attention" for hole in "KV"}
+    tables = {value.name for value in attended if isinstance(value, Value)}
+    leaves |= {leaf.value: "keys and values" for leaf in graph.graph.states if leaf.name in tables}
     classes: dict[str, dict[Buffer, float]] = {}
     for value, buffer in graph.held.items():
         role = leaves.get(value, "where they are read out" if buffer.inner else "computed")

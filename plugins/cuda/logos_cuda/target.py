@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from logos import DevicePlan
+    from logos import CompiledKernel, DevicePlan
 
 NAME = "cuda"
 WEIGHTS = "weights"
@@ -92,6 +92,13 @@ class CudaTarget:
         from logos_cuda.planning import device_plan
 
         return replace(device_plan(graph_of(job), job.binding), notes=tuple(choice_notes(job)))
+
+    def compiled(self, job: Job) -> Sequence[CompiledKernel]:
+        """Every kernel of the source for every architecture. Refused as `logos_cuda.audit.compiled_kernels` says."""
+        from logos_cuda.audit import compiled_kernels
+
+        (source,) = self.emit(job)
+        return compiled_kernels(source.text, job.options.arch, job.options.ccbin)
 
     def steps(self, job: Job) -> Steps:
         """The weights as raw files, then nvcc over the source."""

@@ -94,4 +94,5 @@ def add_norm(lowering: Lowering, nodes: Sequence[Node]) -> None:
         ("Size rows", rows), ("Size columns", columns), ("float eps", eps),
     ]  # fmt: skip
     q8 = q8_of(lowering)
-    lowering.launch(f"add_rmsnorm_{width}{q8}", f"rmsnorm{q8}.cuh", f"add_rmsnorm{q8}<{lanes}>", parameters, blocks)
+    name, call = f"add_rmsnorm_{width}{q8}", f"add_rmsnorm{q8}<{lanes}>"
+    lowering.launch(name, f"rmsnorm{q8}.cuh", call, parameters, blocks, registers=bool(q8))

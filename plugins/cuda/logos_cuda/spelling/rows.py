@@ -58,7 +58,7 @@ def rmsnorm(lowering: Lowering) -> None:
     q8 = q8_of(lowering)
     name = "_".join(["rmsnorm", *(["plus"] if plus else []), *(["weight"] if weight else []), f"{width}{q8}"])
     call = f"rmsnorm{q8}<{str(plus).lower()}, {str(weight).lower()}, {lanes}>"
-    lowering.launch(name, f"rmsnorm{q8}.cuh", call, parameters, blocks)
+    lowering.launch(name, f"rmsnorm{q8}.cuh", call, parameters, blocks, registers=bool(q8))
 
 
 def layernorm(lowering: Lowering) -> None:
