@@ -162,13 +162,18 @@ def test_standard_input_that_is_not_utf8_is_refused(program: Path, vocabulary: P
 
 def test_a_program_and_a_checkpoint_each_take_their_own_flags(program: Path, vocabulary: Path) -> None:
     for arguments, message in (
-        ((program,), "a PROGRAM takes its vocabulary from --checkpoint FILE"),
+        ((program,), f"{program} is no checkpoint of an installed format (gguf), and a PROGRAM takes its vocabulary "
+                     "from --checkpoint FILE"),
         ((program, "--checkpoint", vocabulary, "--context", 3), "a PROGRAM has its own context"),
         ((vocabulary, "--checkpoint", vocabulary), "is a checkpoint itself; leave --checkpoint out"),
     ):
         done = logos("generate", *arguments, "--prompt", "a")
         assert done.returncode == 2
-        assert message in done.stderr.decode()
+        assert message in " ".join(done.stderr.decode().split())
+    done = logos("generate", "none.gguf", "--prompt", "a")
+    assert (done.returncode, done.stderr) == (
+        1, b"none.gguf: there is no such file [missing-file]\n  next: correct the path\n"
+    )  # fmt: skip
 
 
 @pytest.fixture

@@ -83,8 +83,12 @@ def command(
     authored = _is_checkpoint(manager, source)
     if authored and checkpoint is not None:
         raise click.UsageError(f"{source} is a checkpoint itself; leave --checkpoint out")
+    if not source.exists():
+        raise refuse("missing-file", "there is no such file", Spot(str(source)), "correct the path")
     if not authored and checkpoint is None:
-        raise click.UsageError("a PROGRAM takes its vocabulary from --checkpoint FILE")
+        formats = ", ".join(sorted(manager.formats)) or "none"
+        what = f"{source} is no checkpoint of an installed format ({formats}), and a PROGRAM takes its vocabulary"
+        raise click.UsageError(f"{what} from --checkpoint FILE")
     if not authored and context is not None:
         raise click.UsageError("a PROGRAM has its own context; --context goes with a CHECKPOINT")
     opened = open_checkpoint(manager, checkpoint or source)
