@@ -130,7 +130,7 @@ def make_plan(manager: Manager, selection: Selection, watch: Watch = _unseen, pr
     """
     private = selection.out / PRIVATE
     inputs = Inputs(private, watch)
-    refusals: list[Refusal] = []
+    refusals = list(selection.refusals)
     units: list[Unit] = []
     for order in selection.orders:
         try:

@@ -28,17 +28,18 @@ def read_workspace(file: Path) -> Workspace:
 
     Refused, all at once: a file that cannot be read, is not TOML (`bad-toml`), or has unknown keys (`unknown-key`),
     wrong types (`wrong-type`), bad values (`bad-value`), missing keys (`missing-key`), or both of two keys that
-    exclude each other (`conflicting-keys`).
+    exclude each other (`conflicting-keys`). A wrong type in `[weights]` alone is among the workspace's `refusals`.
     """
     reader = _Reader(file)
     projects = reader.projects()
     members = [_Reader(folder / FILE_NAME, member=True) for folder in reader.members()]
     for member in members:
         projects += member.projects()
-    refusals = [refusal for read in (reader, *members) for refusal in sorted(read.refusals, key=_position)]
-    if refusals:
+    readers = (reader, *members)
+    refusals = [one for read in readers for one in sorted([*read.refusals, *read.entries], key=_position)]
+    if any(read.refusals for read in readers):
         raise Refused(refusals)
-    return Workspace(file, tuple(projects), (file, *reader.candidates), tuple(reader.listed))
+    return Workspace(file, tuple(projects), (file, *reader.candidates), tuple(reader.listed), tuple(refusals))
 
 
 def _read_file(file: Path) -> Toml:
@@ -69,12 +70,13 @@ _TYPES = {bool: "a boolean", int: "an integer", float: "a number", str: "a strin
 
 
 class _Reader:
-    """Reads one project file, keeping every refusal."""
+    """Reads one project file, keeping every refusal; `entries` are those of single entries of `[weights]`."""
 
     def __init__(self, file: Path, member: bool = False) -> None:
         self.file = file
         self.member = member
         self.refusals: list[Refusal] = []
+        self.entries: list[Refusal] = []
         self.values: dict[str, Any] = {}
         self.places: Mapping[KeyPath, KeyPlace] = {}
         self.candidates: dict[Path, None] = {}
@@ -190,7 +192,10 @@ class _Reader:
 
     def _weights(self) -> dict[str, str]:
         table = self._table(("weights",), self.values)
+        before = len(self.refusals)
         found = {name: self._string(("weights", name), table) for name in table}
+        self.entries += self.refusals[before:]
+        del self.refusals[before:]
         return {name: tensor for name, tensor in found.items() if tensor is not None}
 
     def _targets(self) -> dict[str, dict[str, object]]:

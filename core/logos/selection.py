@@ -53,13 +53,15 @@ class Order:
 class Selection:
     """Every order of a build. `<out>/.logos/` takes ninja's files.
 
-    `files` are the project files that decided it, there or not, and `listed` the folders whose names did.
+    `files` are the project files that decided it, there or not, and `listed` the folders whose names did. `refusals`
+    are the workspaces' own, for whoever makes the plan to tell with what else is wrong.
     """
 
     out: Path
     orders: tuple[Order, ...]
     files: tuple[Path, ...] = ()
     listed: tuple[Path, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
 
 
 def select(names: Sequence[str], flags: Flags, here: Path = Path()) -> Selection:
@@ -79,14 +81,15 @@ def select(names: Sequence[str], flags: Flags, here: Path = Path()) -> Selection
     refusals += _same_name(projects)
     refusals += [fault for order in orders for fault in _bad_texts(order)]
     refusals += _bad_paths([base, *(path for order in orders for path in _paths(order))])
+    entries = tuple(dict.fromkeys(refusal for one in workspaces for refusal in one.refusals))
     if refusals:
-        raise Refused(refusals)
+        raise Refused([*entries, *refusals])
     folders = {project.out for project in projects}
     if flags.out is None and len(folders) == 1:
         base = folders.pop() or base
     files = dict.fromkeys([here / FILE_NAME, *(file for one in workspaces for file in one.files)])
     listed = dict.fromkeys(folder for one in workspaces for folder in one.listed)
-    return Selection(base, tuple(orders), tuple(files), tuple(listed))
+    return Selection(base, tuple(orders), tuple(files), tuple(listed), entries)
 
 
 def default_out(here: Path = Path()) -> Path:

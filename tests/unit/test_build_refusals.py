@@ -15,7 +15,6 @@ from toy_build import Toy, stamps
 from logos import Edge, Refused, Rule, Steps
 from logos.artifacts import check_commands
 
-ODD_NAMES = ["two  blanks", "dollar $x $$", "colon: bar|", 'it\'s "quoted"', "größe 模型", "a;b&c>d #e", " -D x=y "]
 
 def test_an_unknown_fusion_step_is_refused_with_the_known(toy: Toy) -> None:
     ran = toy.build("p.lg", "--target", "toy", "--family", "toy", "--hold", "glu")
@@ -51,6 +50,28 @@ def test_everything_refused_is_said_in_one_run_and_nothing_is_written(toy: Toy) 
     assert heads[2].startswith("m/logos.toml:6:1: target.toy.lowd: ")
     assert heads[3].startswith("m/logos.toml:7:1: target.toy.style: ")
     assert not (toy.folder / "build").exists()
+
+
+def test_a_weight_of_a_wrong_type_hides_nothing_else(toy: Toy) -> None:
+    toy.write(
+        "logos.toml",
+        '[project]\nname = "a"\nprogram = "p.lg"\nfamily = "toy"\n[weights]\nW = 3\nz = "q"\n'
+        "[target.toy]\nlowd = true\n",
+    )
+    ran = toy.build()
+    assert ran.code == 1
+    heads = [line for line in ran.err.splitlines() if line.endswith("]") and not line.startswith(" ")]
+    assert heads == [
+        "logos.toml:6:1: weights.W: an integer is the wrong type [wrong-type]",
+        "logos.toml:9:1: target.toy.lowd: target toy has no option lowd; did you mean loud? [unknown-option]",
+        "logos.toml:7:1: weights.z: the program has no leaf z [unknown-variable]",
+    ]
+    toy.write("logos.toml", '[project]\nname = "a"\nprogram = "p.lg"\nfamily = "toy"\n[weights]\nW = 3\n[target.toy]\n')
+    assert (toy.build().code, toy.tree()) == (1, [])
+    toy.write("logos.toml", '[project]\nname = "a"\nprogram = "p.lgg"\n[weights]\nW = 3\n[target.toy]\n')
+    assert [line.rsplit("[", 1)[1] for line in toy.build().err.splitlines() if line.endswith("]")] == [
+        "wrong-type]", "missing-file]"
+    ]  # fmt: skip
 
 
 def test_a_family_that_is_none_is_refused_at_its_key(toy: Toy) -> None:
