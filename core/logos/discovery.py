@@ -13,7 +13,7 @@ from typing import Any
 
 import pluggy
 
-from logos.hookspecs import Specs
+from logos.hookspecs import API, Specs
 from logos.near import suggestion
 from logos.source import printable
 
@@ -116,7 +116,11 @@ def said(error: BaseException) -> str:
 
 
 def hook_fault(plugin: object) -> str | None:
-    """A hook that nobody would call: a misspelt one, or one without its marker."""
+    """What keeps a plugin from being asked: another version of the contract (`logos_api`); a hook that nobody would
+    call, misspelt or without its marker."""
+    version = getattr(plugin, "logos_api", API)
+    if version != API:
+        return f"it is for contract version {version}; this is version {API}"
     for name in dir(plugin):
         member = getattr(plugin, name, None)
         options = getattr(member, "logos_impl", None)

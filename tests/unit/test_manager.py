@@ -243,6 +243,19 @@ def test_what_breaks_its_contract_is_left_out(hook: str, function: Callable[[], 
     assert problem(manager).startswith(LEFT_OUT + said)
 
 
+def test_a_plugin_for_another_contract_is_left_out_by_name_before_it_is_asked() -> None:
+    newer = plugin(logos_targets=lambda: pytest.fail("asked"))
+    newer.logos_api = API + 1
+    same = plugin(logos_targets=lambda: [target("plank")])
+    same.logos_api = API
+    manager = make_manager([point("newer", newer), point("same", same), GOOD])
+    assert list(manager.targets) == ["good", "plank"]
+    (found,) = manager.problems
+    assert found.text() == (
+        f"plugin newer of distribution strange is left out: it is for contract version {API + 1}; this is version {API}"
+    )
+
+
 def test_a_target_for_another_contract_is_refused_by_name_when_asked_for() -> None:
     manager = make_manager([offering("odd", target("board", api=API + 1), target("plank")), GOOD])
     code, what = refusal(manager, "board")

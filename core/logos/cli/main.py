@@ -16,7 +16,7 @@ from logos.refusal import Refused, refuse
 
 COMMANDS = (
     "new", "build", "check", "explain", "author", "run", "generate", "verify", "conformance", "probe", "inspect",
-    "emit", "extract", "deps", "clean", "ops", "targets", "plugins",
+    "emit", "extract", "deps", "clean", "ops", "targets", "plugins", "schema",
 )  # fmt: skip
 """The subcommands, in the order that `--help` lists them; each is a file of this folder with a `command`."""
 
