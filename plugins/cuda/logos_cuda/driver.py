@@ -171,10 +171,14 @@ class Driver:
         what = row_outside(row.name, _NUMBER, node.sizes[node.op.indexes[hole]], table.name)
         return self._words("row-outside-table", what, node, f"give {row.name} a row that {table.name} has")
 
+    @cached_property
+    def _unnamed(self) -> Source:
+        return Source("", self.program.source.text)
+
     def _words(self, code: str, what: str, node: Node, next_: str) -> str:
         """A refusal without its label, as a format that takes the row, and where it is."""
         span = node.span
-        place = Span(Source("", self.program.source.text), span.line, span.column, span.length)
+        place = Span(self._unnamed, span.line, span.column, span.length)
         text = Refusal(code, what, place, next_).text().removeprefix(f"{place.label()}: ")
         text = text.replace("%", "%%").replace(str(_NUMBER), "%lld", 1)
         return f"{{{span.line}, {span.column}, {string(text + chr(10))}}}"

@@ -133,7 +133,7 @@ def _memory(graph: Graph, storage: Storage, beside: ForwardGraph | None) -> Memo
 def _unread(graph: Graph, storage: Storage, value: Value) -> Iterator[str]:
     """Why a value that is asked for in Q8_0 cannot be kept so."""
     for leaf in graph.leaves if value.name in storage.q8 else ():
-        if leaf.value == value and (why := keeps_q8(graph, leaf)) is not None:
+        if leaf.name == value.name and leaf.value == value and (why := keeps_q8(graph, leaf)) is not None:
             yield f"{leaf.name} in Q8_0: {why}"
 
 
