@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from logos import Request, Source, make_job, make_manager
@@ -18,6 +19,9 @@ from logos_cuda import Qwen30b, emit_qwen30b_generate
 from logos_cuda.host_build import compile_host
 
 CASES = ("llama-tiny-untied", "llama-tiny-rope3", "qwen3-tiny", "qwen3moe-tiny", "qwen35-tiny", "qwen35moe-tiny")
+
+INT8 = 2e-1
+"""Of the largest logit: the bound of a model whose products quantize their activations."""
 
 
 def built(checkpoint: Path, folder: Path, **options: str) -> Path:
@@ -62,6 +66,23 @@ def test_captured_and_plain_say_the_same_over_64_steps_whatever_goes_at_once(
         assert generated(program, prompt, 64, "--no-graph")[0] == ids
         said.append(ids)
     assert said == [due(checkpoint, prompt, 64, tmp_path)] * 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
+def test_by_dp4a_captured_and_plain_say_the_same_and_choose_what_is_near(
+    oracles: Path, oracle_cases: dict[str, Any], tmp_path: Path, case: str
+) -> None:
+    """As far as the ids are the oracle's, whose next logits are known; an id beside them lies within int8's bound."""
+    prompt, greedy = oracle_cases[case]["tokens"][:12], oracle_cases[case]["greedy_q8_weights"]
+    program = built(oracles / case / f"{case}-q8_0.gguf", tmp_path)
+    ids, _ = generated(program, prompt, 64)
+    assert generated(program, prompt, 64, "--no-graph")[0] == ids
+    logits = np.load(oracles / case / "logits_q8_weights_f64.npy")[len(prompt) - 1 :]
+    same = next((place for place, (one, other) in enumerate(zip(ids, greedy, strict=False)) if one != other), 12)
+    assert same >= 6
+    for row, chosen in zip(logits[: same + 1], ids, strict=False):
+        assert row.max() - row[chosen] <= INT8 * np.abs(row).max()
 
 
 def logos(*arguments: object) -> subprocess.CompletedProcess[str]:
