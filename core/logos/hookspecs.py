@@ -308,6 +308,27 @@ class ProbingTarget(Target, Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class TuneReport:
+    """What a tuning found: the file's text, a table's heads and rows, and notes in words, such as that it was not
+    timed."""
+
+    text: str
+    heads: tuple[str, ...]
+    rows: tuple[tuple[str | int | float, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class TuningTarget(Target, Protocol):
+    """A target that finds out what its kernels do best with on a machine (`logos tune`). An option of it names the file
+    that its builds then read."""
+
+    def tune(self, job: Job, say: Callable[[str], None]) -> TuneReport:
+        """Tunes the kernels of a job that nothing is refused of; `say` takes lines on what it does meanwhile."""
+        ...
+
+
 @runtime_checkable
 class PlanningTarget(Target, Protocol):
     """A target that says what runs on its device: `logos explain --target NAME` shows it."""

@@ -22,7 +22,7 @@ from logos_cuda.stages import Kernel
 
 HEADERS = sorted(path.name for path in KERNELS.glob("*.cuh"))
 CHECKS = ("-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-Wno-unknown-pragmas")
-NARROWED = {"attention.cuh": 4, "exact_q8.cuh": 1, "matvec_q8.cuh": 1}
+NARROWED = {"attention.cuh": 4, "exact_q8.cuh": 1, "gemm_q8.cuh": 1, "matvec_q8.cuh": 1, "tiles.cuh": 1}
 """How often each header makes an int of a Size: a head's width, the heads of a block, the rows that are multiplied at
 once, all bounded by the kernel."""
 

@@ -169,8 +169,8 @@ PROVED = (
     Mistake("results-off-by-one", "return lane % 4 * 2 + i % 2;", "return lane % 4 + i % 2 * 4;", "is kept elsewhere"),
     Mistake("rows-beyond", "return row < last ? row : last;", "return row;", "is copied from beyond"),
     Mistake("one-row-too-many", "static_cast<int>(rows - first) - 1", "static_cast<int>(rows - first)", "from beyond"),
-    Mistake("step-too-long", "? depths - step * DEPTHS : DEPTHS", "? DEPTHS : DEPTHS", "depths .* are multiplied"),
-    Mistake("too-deep", "DEEPEST = 1 << 22", "DEEPEST = 1 << 23", "signed integer overflow"),
+    Mistake("step-too-long", "? depths - step * DEPTHS : DEPTHS", "? DEPTHS : DEPTHS", "a step beyond the last"),
+    Mistake("too-deep", "DEEPEST = 1 << 22", "DEEPEST = 1 << 24", "signed integer overflow"),
     Mistake("warps-overlap", "return warp % 4 * 8 * nt;", "return warp % 4 * 8;", "a result is made twice"),
 )  # fmt: skip
 

@@ -154,7 +154,7 @@ static void rows_there(int most) {
         const Size tiles = (rows + most - 1) / most;
         for (Size tile = tiles > 6 ? tiles - 3 : 0; tile < tiles; tile++) {
             const Size first = tile * most;
-            const int last = last_row(first, rows, most);
+            const int last = last_of_tile(first, rows, most);
             for (int row = 0; row < most; row++) {
                 const int from = source_row(row, last);
                 hold(from >= 0 && from < most && first + from < rows, "row %d of %lld is copied from beyond", row, rows);
@@ -202,8 +202,8 @@ static void prove() {
     banks(tile_columns(nt), nt, false);
     rows_there(tile_columns(nt));
     offsets_there(tile_columns(nt));
-    hold(Slot<nt>::BYTES % UNIT == 0, "a stage is no whole number of units");
-    printf("%d %d\n", nt, int(Slot<nt>::BYTES));
+    hold(GemmSlot<nt>::BYTES % UNIT == 0, "a stage is no whole number of units");
+    printf("%d %d\n", nt, int(GemmSlot<nt>::BYTES));
 }
 
 int main() {

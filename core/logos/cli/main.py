@@ -15,7 +15,8 @@ from logos.cli.events import event_line
 from logos.refusal import Refused, refuse
 
 COMMANDS = (
-    "new", "build", "check", "explain", "author", "run", "generate", "verify", "conformance", "probe", "inspect",
+    "new", "build", "check", "explain", "author", "run", "generate", "verify", "conformance", "probe", "tune",
+    "inspect",
     "emit", "extract", "deps", "clean", "ops", "targets", "plugins", "schema",
 )  # fmt: skip
 """The subcommands, in the order that `--help` lists them; each is a file of this folder with a `command`."""

@@ -78,11 +78,12 @@ def kernel_header(name: str) -> str:
 
 
 @cache
-def _template(name: str) -> str:
+def template(name: str) -> str:
+    """The text of a file of `templates/`."""
     return (files("logos_cuda") / "templates" / name).read_text("utf-8")
 
 
 def _driver_text(driver: Driver, kind: Sequence[str], file: str) -> str:
     name = string(one_line(file))
-    begin = Template(_template("begin.cu.in")).substitute(tables=driver.tables(), stages=driver.stages(), file=name)
-    return "\n".join((begin, *map(_template, (*_DRIVER, *kind, _MAIN))))
+    begin = Template(template("begin.cu.in")).substitute(tables=driver.tables(), stages=driver.stages(), file=name)
+    return "\n".join((begin, *map(template, (*_DRIVER, *kind, _MAIN))))

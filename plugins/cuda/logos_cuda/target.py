@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from logos import CompiledKernel, DevicePlan
+    from logos import CompiledKernel, DevicePlan, TuneReport
 
 NAME = "cuda"
 WEIGHTS = "weights"
@@ -119,6 +119,12 @@ class CudaTarget:
         held = graph_of(job).held
         leaves = [leaf for leaf in job.graph.leaves if held[leaf.value].element is Element.QUANT]
         return tuple(WeightEntry(leaf.name, "Q8_0", held[leaf.value].transposed) for leaf in leaves)
+
+    def tune(self, job: Job, say: Callable[[str], None]) -> TuneReport:
+        """The subtiles of the tensor-core products; see `tuning.tune`."""
+        from logos_cuda.tuning import tune
+
+        return tune(job, say)
 
     def run(self, job: Job, inputs: Inputs) -> Mapping[str, NDArray[np.generic]]:
         """Runs the source on a GPU where there is one, else on the host. Refused: what the program refuses, and

@@ -30,24 +30,24 @@ __device__ __forceinline__ float scale_of(float scale) { return scale; }
 
 // A matrix in Q8_0 from a tile's first row on: the last row that is there of the tile's, and the scale blocks of a row.
 template <typename Scale>
-struct Side {
+struct GemmSide {
     const Quant *quants;
     const Scale *scales;
     int last, depths;
 
-    __device__ __forceinline__ Side(const Quant *quants, const Scale *scales, Size first, Size rows, Size depths,
+    __device__ __forceinline__ GemmSide(const Quant *quants, const Scale *scales, Size first, Size rows, Size depths,
                                     int most)
-        : quants(quants + first * depths * 32), scales(scales + first * depths), last(last_row(first, rows, most)),
+        : quants(quants + first * depths * 32), scales(scales + first * depths), last(last_of_tile(first, rows, most)),
           depths(static_cast<int>(depths)) {}
 };
 
 // What a thread brings of a step's scales, on their way from memory through registers: they are of 16 bits in a weight,
 // too few for an asynchronous copy.
 template <int rows, typename Scale>
-struct Ahead {
+struct GemmScales {
     Scale at[rows * DEPTHS / GEMM_THREADS];
 
-    __device__ __forceinline__ void take(const Side<Scale> &side, int step) {
+    __device__ __forceinline__ void take(const GemmSide<Scale> &side, int step) {
         const int count = depths_of(step, side.depths);
 #pragma unroll
         for (int i = 0; i < rows * DEPTHS / GEMM_THREADS; ++i) {
@@ -69,18 +69,18 @@ struct Ahead {
 
 // What a step needs of one side, in shared memory: `rows` rows of DEPTHS * 32 quants and their scales.
 template <int rows>
-struct Part {
+struct GemmPart {
     Quant *quants;
     float *scales;
 
     enum { BYTES = DEPTHS * (rows * 32 + (rows + SPARE) * 4) };
 
-    __device__ __forceinline__ explicit Part(Quant *at)
+    __device__ __forceinline__ explicit GemmPart(Quant *at)
         : quants(at), scales(reinterpret_cast<float *>(at + rows * DEPTHS * 32)) {}
 
     // Begins the copies of a step's quants.
     template <typename Scale>
-    __device__ __forceinline__ void bring(const Side<Scale> &side, int step) const {
+    __device__ __forceinline__ void bring(const GemmSide<Scale> &side, int step) const {
         const int count = depths_of(step, side.depths);
 #pragma unroll
         for (int i = threadIdx.x; i < rows * UNITS; i += GEMM_THREADS) {
@@ -101,7 +101,7 @@ struct Part {
 
 // A warp's sums: two subtiles of rows by nt of columns.
 template <int nt>
-struct Sums {
+struct GemmSums {
     float at[2][nt][4];
 
     __device__ __forceinline__ void clear() {
@@ -109,7 +109,7 @@ struct Sums {
         for (int i = 0; i < 2 * nt * 4; ++i) at[i / (4 * nt)][i / 4 % nt][i % 4] = 0.0f;
     }
 
-    __device__ __forceinline__ void add(const Sums &more) {
+    __device__ __forceinline__ void add(const GemmSums &more) {
 #pragma unroll
         for (int i = 0; i < 2 * nt * 4; ++i) {
             at[i / (4 * nt)][i / 4 % nt][i % 4] += more.at[i / (4 * nt)][i / 4 % nt][i % 4];
@@ -119,8 +119,8 @@ struct Sums {
 
 // The products at one depth, added to a warp's sums.
 template <int nt>
-__device__ __forceinline__ void add_depth(const Part<GEMM_ROWS> &x, const Part<tile_columns(nt)> &w, int depth,
-                                          Sums<nt> &sums) {
+__device__ __forceinline__ void add_depth(const GemmPart<GEMM_ROWS> &x, const GemmPart<tile_columns(nt)> &w, int depth,
+                                          GemmSums<nt> &sums) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, top = warp_row(warp), start = warp_column(warp, nt);
     unsigned a[2][4];
     float rows[2][2];
@@ -153,7 +153,7 @@ __device__ __forceinline__ void add_depth(const Part<GEMM_ROWS> &x, const Part<t
 
 // A warp's results into y (m, n), those that are there; `top` and `start` are the tile's first row and column.
 template <int nt>
-__device__ __forceinline__ void keep(const Sums<nt> &sums, Real *y, Size m, Size n, Size top, Size start) {
+__device__ __forceinline__ void keep_tile(const GemmSums<nt> &sums, Real *y, Size m, Size n, Size top, Size start) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
     for (int r = 0; r < 2; ++r) {
@@ -171,31 +171,31 @@ __device__ __forceinline__ void keep(const Sums<nt> &sums, Real *y, Size m, Size
 }
 
 // Steps whose sums are joined before they are added to the total, so that rounding grows with the root of k.
-enum { CHUNK_STEPS = 4 };
+enum { GEMM_CHUNK = 4 };
 
 // What a step copies and multiplies of both sides.
 template <int nt>
-struct Slot {
-    Part<GEMM_ROWS> x;
-    Part<tile_columns(nt)> w;
+struct GemmSlot {
+    GemmPart<GEMM_ROWS> x;
+    GemmPart<tile_columns(nt)> w;
 
-    enum { BYTES = Part<GEMM_ROWS>::BYTES + Part<tile_columns(nt)>::BYTES };
+    enum { BYTES = GemmPart<GEMM_ROWS>::BYTES + GemmPart<tile_columns(nt)>::BYTES };
 
-    __device__ __forceinline__ Slot(Quant *memory, int number)
-        : x(memory + number * BYTES), w(memory + number * BYTES + Part<GEMM_ROWS>::BYTES) {}
+    __device__ __forceinline__ GemmSlot(Quant *memory, int number)
+        : x(memory + number * BYTES), w(memory + number * BYTES + GemmPart<GEMM_ROWS>::BYTES) {}
 };
 
 // A step's copies of both sides, none beyond the last: a group of copies in any case, which waits count.
 template <int nt>
-struct Steps {
+struct GemmSteps {
     Quant *memory;
-    Side<Real> x;
-    Side<Half> w;
-    Ahead<GEMM_ROWS, Real> xs;
-    Ahead<tile_columns(nt), Half> ws;
+    GemmSide<Real> x;
+    GemmSide<Half> w;
+    GemmScales<GEMM_ROWS, Real> xs;
+    GemmScales<tile_columns(nt), Half> ws;
 
     __device__ __forceinline__ void begin(int number, int step) {
-        const Slot<nt> slot(memory, number);
+        const GemmSlot<nt> slot(memory, number);
         xs.take(x, step);
         ws.take(w, step);
         slot.x.bring(x, step);
@@ -204,7 +204,7 @@ struct Steps {
     }
 
     __device__ __forceinline__ void end(int number, int step) const {
-        const Slot<nt> slot(memory, number);
+        const GemmSlot<nt> slot(memory, number);
         xs.put(slot.x.scales, step, x.depths);
         ws.put(slot.w.scales, step, x.depths);
     }
@@ -212,11 +212,11 @@ struct Steps {
 
 // A tile's sums. Copies of `stages` - 1 steps are on their way while one is multiplied.
 template <int nt, int stages>
-__device__ __forceinline__ Sums<nt> tile_sums(Steps<nt> due) {
+__device__ __forceinline__ GemmSums<nt> tile_sums(GemmSteps<nt> due) {
     constexpr int TURNS = nt < 8 ? DEPTHS : 1;  // Of 8 subtiles' sums there are no registers left to look ahead with.
     const int depths = due.x.depths, steps = (depths + DEPTHS - 1) / DEPTHS, warp = threadIdx.x / 32;
     const bool there = warp_row(warp) <= due.x.last && warp_column(warp, nt) <= due.w.last;
-    Sums<nt> total, sums;
+    GemmSums<nt> total, sums;
     total.clear();
     sums.clear();
     for (int step = 0; step < stages - 1; ++step) {
@@ -229,14 +229,14 @@ __device__ __forceinline__ Sums<nt> tile_sums(Steps<nt> due) {
         // The step's copies are there for all, and all are done with the slot that the next ones go to.
         __syncthreads();
         due.begin(free, step + stages - 1);
-        const Slot<nt> slot(due.memory, full);
+        const GemmSlot<nt> slot(due.memory, full);
         const int count = there ? depths_of(step, depths) : 0;
 #pragma unroll TURNS
         for (int depth = 0; depth < DEPTHS; ++depth) {
             if (depth < count) add_depth<nt>(slot.x, slot.w, depth, sums);
         }
         due.end(free, step + stages - 1);
-        if (step % CHUNK_STEPS == CHUNK_STEPS - 1 || step == steps - 1) {
+        if (step % GEMM_CHUNK == GEMM_CHUNK - 1 || step == steps - 1) {
             total.add(sums);
             sums.clear();
         }
@@ -254,9 +254,9 @@ __device__ inline void gemm_q8(const Quant *x, const Real *xs, const Quant *w, c
     const Size down = (m + GEMM_ROWS - 1) / GEMM_ROWS, across = (n + tile_columns(nt) - 1) / tile_columns(nt);
     for (Size tile = blockIdx.x; tile < down * across; tile += gridDim.x) {
         const Size top = tile % down * GEMM_ROWS, start = tile / down * tile_columns(nt);
-        const Steps<nt> due = {memory, Side<Real>(x, xs, top, m, k / 32, GEMM_ROWS),
-                               Side<Half>(w, ws, start, n, k / 32, tile_columns(nt)), {}, {}};
-        keep<nt>(tile_sums<nt, stages>(due), y, m, n, top, start);
+        const GemmSteps<nt> due = {memory, GemmSide<Real>(x, xs, top, m, k / 32, GEMM_ROWS),
+                                   GemmSide<Half>(w, ws, start, n, k / 32, tile_columns(nt)), {}, {}};
+        keep_tile<nt>(tile_sums<nt, stages>(due), y, m, n, top, start);
         // The next tile's copies go to slots that others still read.
         __syncthreads();
     }

@@ -7,7 +7,8 @@
 
 #include "logos.cuh"
 
-enum { GEMM_THREADS = 256, GEMM_ROWS = 64, WARP_ROWS = 32, DEPTHS = 4, UNITS = 2 * DEPTHS, UNIT = 16, SPARE = 8, DEEPEST = 1 << 22 };
+enum { GEMM_THREADS = 256, GEMM_ROWS = 64, WARP_ROWS = 32, DEPTHS = 4, DEEPEST = 1 << 22 };
+enum { UNITS = 2 * DEPTHS, UNIT = 16, SPARE = 8 };
 
 // Columns of a tile.
 __host__ __device__ constexpr int tile_columns(int nt) { return 32 * nt; }
@@ -31,7 +32,7 @@ __host__ __device__ constexpr int scale_depth(int i) { return i % DEPTHS; }
 
 // The last of a tile's `most` rows from `first` on that a matrix of `rows` rows has. It stands in for those beyond it,
 // whose results are not kept: the row, counted from `first`, that a tile's row is copied from.
-__host__ __device__ constexpr int last_row(Size first, Size rows, int most) {
+__host__ __device__ constexpr int last_of_tile(Size first, Size rows, int most) {
     return rows - first < most ? static_cast<int>(rows - first) - 1 : most - 1;
 }
 __host__ __device__ constexpr int source_row(int row, int last) { return row < last ? row : last; }
