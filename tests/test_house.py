@@ -28,7 +28,7 @@ LAYERS = (
     ("parse", "check", "printer", "memory", "reference", "weights", "passes", "prefill", "values",
      "verification", "device_plan", "measure", "bisection", "finding"),
     ("hookspecs", "discovery", "contracts", "manager", "conformance", "job", "author", "artifacts", "extraction",
-     "recording", "execution", "engine"),
+     "recording", "execution", "engine", "compiled"),
     ("toml_places", "project", "project_file", "selection", "inputs", "journal", "steps", "plan"),
     ("ninja_file", "ninja_run", "finished", "build", "clean", "starting", "explanation"),
     ("cli", "entry", "__main__"),
