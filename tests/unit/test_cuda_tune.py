@@ -18,7 +18,7 @@ from logos.cli.main import cli
 from logos_cuda import tuning
 from logos_cuda.executables import host_executable
 from logos_cuda.gpu import Gpu
-from logos_cuda.ptxas import PROCESSORS, Report, reports, resident_blocks
+from logos_cuda.ptxas import Report, reports, resident_blocks
 from logos_cuda.target import graph_of
 from logos_cuda.tiling import SUBTILES
 from logos_cuda.tuning_file import TIMING, read_tuning
@@ -71,16 +71,16 @@ def test_the_compiler_s_report_is_read() -> None:
     ],
 )
 def test_what_a_multiprocessor_holds(arch: str, registers: int, threads: int, shared: int, held: int) -> None:
-    assert resident_blocks(PROCESSORS[arch], registers, threads, shared) == held
+    assert resident_blocks(arch, threads, registers, shared) == held
 
 
 def test_the_model_takes_large_tiles_for_large_products_and_small_ones_for_few() -> None:
     def best(m: int, n: int) -> int:
-        return min(SUBTILES, key=lambda nt: tuning.clocks(PROCESSORS["sm_90"], REGISTERS[nt], (m, n, 4096), nt))
+        return min(SUBTILES, key=lambda nt: tuning.clocks("sm_90", REGISTERS[nt], (m, n, 4096), nt))
 
     assert best(64, 2048) == 2
     assert best(512, 65_536) > 2
-    twice, once = (tuning.clocks(PROCESSORS["sm_90"], 116, (64, 2048, k), 2) for k in (8192, 4096))
+    twice, once = (tuning.clocks("sm_90", 116, (64, 2048, k), 2) for k in (8192, 4096))
     assert twice == 2 * once
 
 

@@ -10,41 +10,20 @@ import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from logos import CompiledKernel, Spot, refuse
 from logos_cuda.compiling import COMPILE, architectures, host_flags
+from logos_cuda.ptxas import limits_of, reports, resident_blocks
 from logos_cuda.toolkit import Toolkit, find_toolkit
 
 _PACKAGE = "nvidia-cuda-nvdisasm"
 _KERNEL = re.compile(r'^extern "C" __global__ void __launch_bounds__\((\d+)(?:, \d+)?\) (\w+)\(', re.MULTILINE)
-_ENTRY = re.compile(r"Compiling entry function '(\w+)'")
-_FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
-_USED = re.compile(r"Used (\d+) registers(?:.*?(\d+) bytes smem)?")
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.(\w+)", re.MULTILINE)
 _LOAD = re.compile(r"\bLDG(?:\.\w+)*?(?:\.(U?S?8|U?S?16|64|128|256))?(?=[.\s])[.\w]*")
 _PRODUCT = re.compile(r"\b(IDP|IMMA)\b")
 _WIDTHS = {"U8": 8, "S8": 8, "U16": 16, "S16": 16, "64": 64, "128": 128, "256": 256}
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a multiprocessor holds: warps, blocks, bytes of shared memory."""
-
-    warps: int
-    blocks: int
-    shared: int
-
-
-_REGISTERS, _REGISTER_UNIT, _SHARED_UNIT, _SHARED_RESERVED = 65536, 256, 128, 1024
-_LIMITS = {
-    "75": Limits(32, 16, 64 << 10), "80": Limits(64, 32, 164 << 10), "86": Limits(48, 16, 100 << 10),
-    "87": Limits(48, 16, 164 << 10), "89": Limits(48, 24, 100 << 10), "90": Limits(64, 32, 228 << 10),
-    "100": Limits(64, 32, 228 << 10), "103": Limits(64, 32, 228 << 10), "120": Limits(48, 24, 100 << 10),
-}  # fmt: skip
-"""By compute capability, of the programming guide's table of them."""
 
 
 def compiled_kernels(text: str, names: Sequence[str], ccbin: str = "") -> tuple[CompiledKernel, ...]:
@@ -107,18 +86,12 @@ def bodies_of(code: str) -> dict[str, str]:
 
 
 def _kernels(text: str, arch: str, report: str, bodies: Mapping[str, str]) -> Iterator[CompiledKernel]:
-    parts = _ENTRY.split(report)
-    reports = dict(zip(parts[1::2], parts[2::2], strict=True))
+    found = {one.name: one for one in reports(report)}
     for bound, name in _KERNEL.findall(text):
-        threads = int(bound)
-        frame, used = _FRAME.search(reports[name]), _USED.search(reports[name])
-        assert frame is not None
-        assert used is not None
-        registers, shared = int(used[1]), int(used[2] or 0)
-        body = bodies[name]
+        one, body, threads = found[name], bodies[name], int(bound)
         yield CompiledKernel(
-            name.removesuffix("_kernel"), arch, threads, registers, int(frame[1]),
-            int(frame[2]) + int(frame[3]), shared, occupancy(arch, threads, registers, shared),
+            name.removesuffix("_kernel"), arch, threads, one.registers, one.stack, one.spilled, one.shared,
+            occupancy(arch, threads, one.registers, one.shared),
             tuple(sorted(Counter(map(_width, _LOAD.finditer(body))).items())),
             tuple(sorted(Counter(_PRODUCT.findall(body)).items())),
         )  # fmt: skip
@@ -129,13 +102,5 @@ def _width(load: re.Match[str]) -> int:
 
 
 def occupancy(arch: str, threads: int, registers: int, shared: int) -> float:
-    """The warps that a multiprocessor has room for, of those that it can have, as the programming guide counts them:
-    registers are given to a warp by 256, shared memory to a block by 128 bytes, 1024 beside. Of an architecture that is
-    not known, those of its generation."""
-    number = re.sub(r"\D", "", arch)
-    limits = _LIMITS.get(number) or _LIMITS[min(_LIMITS, key=lambda known: abs(int(known) - int(number)))]
-    warps = -(-threads // 32)
-    by_warp = -(-registers * 32 // _REGISTER_UNIT) * _REGISTER_UNIT
-    by_block = -(-(shared + _SHARED_RESERVED) // _SHARED_UNIT) * _SHARED_UNIT
-    blocks = min(limits.blocks, limits.warps // warps, _REGISTERS // by_warp // warps, limits.shared // by_block)
-    return blocks * warps / limits.warps
+    """The warps that a multiprocessor has room for, of those that it can have."""
+    return resident_blocks(arch, threads, registers, shared) * -(-threads // 32) / limits_of(arch).warps

@@ -1,4 +1,4 @@
-"""What the compiler says of kernels, and how many of their blocks a multiprocessor holds."""
+"""What ptxas reports of kernels, and how many of their blocks a multiprocessor holds."""
 
 from __future__ import annotations
 
@@ -59,42 +59,33 @@ def compile_report(text: str, arch: str, toolkit: Toolkit, flags: tuple[str, ...
 
 
 @dataclass(frozen=True, slots=True)
-class Processor:
-    """A multiprocessor of an architecture, by the CUDA programming guide's table of compute capabilities.
+class Limits:
+    """What a multiprocessor holds: warps, blocks, bytes of shared memory."""
 
-    warps, blocks  the most that it holds at once
-    shared         bytes of shared memory, of which each block takes 1 KB besides its own
-    count          multiprocessors of the device that stands for the architecture, `device`
-    products       products of bytes that its tensor cores add in a clock by mma.sync, dense
-    floats         float32 operations in a clock
-    """
-
-    device: str
-    count: int
     warps: int
     blocks: int
     shared: int
-    products: int
-    floats: int
 
 
-REGISTERS = 65_536
-"""Registers of a multiprocessor, which a warp takes by 256."""
-
-PROCESSORS = {
-    "sm_80": Processor("A100", 108, 64, 32, 164 << 10, 2048, 64),
-    "sm_86": Processor("RTX 3090", 82, 48, 16, 100 << 10, 1024, 128),
-    "sm_89": Processor("RTX 4090", 128, 48, 24, 100 << 10, 1024, 128),
-    "sm_90": Processor("H200", 132, 64, 32, 228 << 10, 2540, 128),
-    "sm_100": Processor("B200", 148, 64, 32, 228 << 10, 2048, 128),
-    "sm_120": Processor("RTX 5090", 170, 48, 24, 100 << 10, 1024, 128),
-}
-"""Products of bytes come from the makers' dense figures; of sm_90 62 % of them, what mma.sync is said to reach, and of
-sm_100, which gives no figure for mma.sync, those of sm_80: a model's numbers, not measurements."""
+_REGISTERS, _REGISTER_UNIT, _SHARED_UNIT, _SHARED_RESERVED = 65536, 256, 128, 1024
+_LIMITS = {
+    "75": Limits(32, 16, 64 << 10), "80": Limits(64, 32, 164 << 10), "86": Limits(48, 16, 100 << 10),
+    "87": Limits(48, 16, 164 << 10), "89": Limits(48, 24, 100 << 10), "90": Limits(64, 32, 228 << 10),
+    "100": Limits(64, 32, 228 << 10), "103": Limits(64, 32, 228 << 10), "120": Limits(48, 24, 100 << 10),
+}  # fmt: skip
+"""By compute capability, of the programming guide's table of them."""
 
 
-def resident_blocks(processor: Processor, registers: int, threads: int, shared: int) -> int:
-    """Blocks of a kernel that a multiprocessor holds at once; 0 where it does not hold one."""
-    warps = -(-threads // 32)
-    by_registers = REGISTERS // (-(-registers * 32 // 256) * 256) // warps
-    return min(processor.blocks, processor.warps // warps, by_registers, processor.shared // (shared + 1024))
+def limits_of(arch: str) -> Limits:
+    """What a multiprocessor of an architecture holds; of one that is not known, what its generation's does."""
+    number = re.sub(r"\D", "", arch)
+    return _LIMITS.get(number) or _LIMITS[min(_LIMITS, key=lambda known: abs(int(known) - int(number)))]
+
+
+def resident_blocks(arch: str, threads: int, registers: int, shared: int) -> int:
+    """Blocks of a kernel that a multiprocessor holds at once, as the programming guide counts them: registers are given
+    to a warp by 256, shared memory to a block by 128 bytes, 1024 beside."""
+    limits, warps = limits_of(arch), -(-threads // 32)
+    by_warp = -(-registers * 32 // _REGISTER_UNIT) * _REGISTER_UNIT
+    by_block = -(-(shared + _SHARED_RESERVED) // _SHARED_UNIT) * _SHARED_UNIT
+    return min(limits.blocks, limits.warps // warps, _REGISTERS // by_warp // warps, limits.shared // by_block)

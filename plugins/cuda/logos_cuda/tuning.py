@@ -19,7 +19,7 @@ from logos_cuda.executables import gpu_executable
 from logos_cuda.generate import STEPS
 from logos_cuda.gpu import Gpu, find_gpu
 from logos_cuda.lower import stored_graph
-from logos_cuda.ptxas import PROCESSORS, Processor, Report, compile_report, resident_blocks
+from logos_cuda.ptxas import Report, compile_report, resident_blocks
 from logos_cuda.stages import Kernel, Launch
 from logos_cuda.storage import Multiply, Storage, name_of
 from logos_cuda.tiling import (
@@ -46,6 +46,34 @@ _STEP_CLOCKS = 60
 
 _COPY_BYTES = 32
 """Bytes that a multiprocessor takes from the cache in a clock."""
+
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """The device that stands for an architecture in the model.
+
+    count     its multiprocessors
+    products  products of bytes that the tensor cores of one add in a clock by mma.sync, dense
+    floats    float32 operations of one in a clock
+    """
+
+    name: str
+    count: int
+    products: int
+    floats: int
+
+
+DEVICES = {
+    "sm_80": Device("A100", 108, 2048, 64),
+    "sm_86": Device("RTX 3090", 82, 1024, 128),
+    "sm_89": Device("RTX 4090", 128, 1024, 128),
+    "sm_90": Device("H200", 132, 2540, 128),
+    "sm_100": Device("B200", 148, 2048, 128),
+    "sm_120": Device("RTX 5090", 170, 1024, 128),
+}
+"""Products of bytes come from the makers' dense figures; of sm_90 62 % of them, what mma.sync is said to reach, and of
+sm_100, which gives no figure for mma.sync, those of sm_80: a model's numbers, not measurements."""
 
 Shape = tuple[int, int, int]
 """m, n and k of a product."""
@@ -83,10 +111,10 @@ def _check_architectures(names: Sequence[str], known: bool) -> None:
     for name in names:
         if number_of(name) < LEAST_ARCH:
             what = f"{name} has no tensor cores for bytes of this kind; the kernel takes sm_{LEAST_ARCH} and later"
-            raise refuse("unknown-arch", what, Spot("arch"), f"name some such as {', '.join(PROCESSORS)}")
-        if known and name.rstrip("af") not in PROCESSORS:
+            raise refuse("unknown-arch", what, Spot("arch"), f"name some such as {', '.join(DEVICES)}")
+        if known and name.rstrip("af") not in DEVICES:
             what = f"the model has no figures of {name}"
-            next_ = f"name some of {', '.join(PROCESSORS)}, or tune on the device"
+            next_ = f"name some of {', '.join(DEVICES)}, or tune on the device"
             raise refuse("unknown-arch", what, Spot("arch"), next_)
 
 
@@ -145,7 +173,7 @@ def _by_model(
 ) -> TuneReport:
     choices = [
         _Choice(arch, shape, {
-            nt: clocks(PROCESSORS[arch.rstrip("af")], resources[arch, nt].registers, shape, nt) for nt in SUBTILES
+            nt: clocks(arch, resources[arch, nt].registers, shape, nt) for nt in SUBTILES
         })
         for arch in archs for shape in shapes
     ]  # fmt: skip
@@ -153,19 +181,19 @@ def _by_model(
     return _tabled(choices, resources, Tuning(MODEL, "", CROSSOVER, _tuned(choices)), "clocks", (note,))
 
 
-def clocks(processor: Processor, registers: int, shape: Shape, nt: int) -> float:
+def clocks(arch: str, registers: int, shape: Shape, nt: int) -> float:
     """The clocks that a product is expected to take: a multiprocessor's blocks, as many at once as it holds, each step
     of which is bound by tensor cores, by the scaling of their sums (12 operations a lane for each mma) or by copies.
     Eight warps are taken to reach three quarters of that, sixteen all of it."""
-    m, n, k = shape
-    held = max(1, resident_blocks(processor, registers, THREADS, shared_bytes(nt)))
+    (m, n, k), device = shape, DEVICES[arch.rstrip("af")]
+    held = max(1, resident_blocks(arch, THREADS, registers, shared_bytes(nt)))
     products = 64 * nt
     bound = max(
-        products * 4096 / processor.products,
-        products * 12 * 32 / processor.floats,
+        products * 4096 / device.products,
+        products * 12 * 32 / device.floats,
         (64 + columns(nt)) * 136 / _COPY_BYTES,
     )
-    blocks, total = -(-tiles(nt, m, n) // processor.count), 0.0
+    blocks, total = -(-tiles(nt, m, n) // device.count), 0.0
     while blocks > 0:
         together = min(blocks, held)
         total += together * bound / min(1.0, 0.5 + together / 4) + _STEP_CLOCKS
@@ -185,10 +213,9 @@ def _tabled(
     rows = []
     for one in choices:
         report, shared = resources[one.arch, one.nt], shared_bytes(one.nt)
-        processor = PROCESSORS.get(one.arch.rstrip("af"))
-        held = resident_blocks(processor, report.registers, THREADS, shared) if processor else 0
+        held = resident_blocks(one.arch, THREADS, report.registers, shared)
         next_ = sorted(one.times.values())[1]
-        figures = (report.registers, report.spilled, shared, held or "-", round(one.times[one.nt], 1))
+        figures = (report.registers, report.spilled, shared, held, round(one.times[one.nt], 1))
         rows.append((one.arch, *one.shape, one.nt, *figures, f"{one.times[one.nt] / next_:.2f}"))
     return TuneReport(tuning_text(tuning), heads, tuple(rows), (f"crossover: {tuning.crossover} rows", *notes))
 
