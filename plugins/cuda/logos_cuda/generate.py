@@ -99,7 +99,7 @@ def emit_generate(
 
 def generation_text(made: Generation, file: str = "generate.cu") -> str:
     """The source of a generation; `file` is what messages call it."""
-    return program_text(ManyDriver(made), made.kernels, ("graph.cuh", "generate.cuh"), file)
+    return program_text(_Driver(made), made.kernels, ("graph.cuh", "generate.cuh"), file)
 
 
 def decode_refusals(graph: Graph) -> Iterator[Refusal]:
@@ -131,7 +131,7 @@ def fed(graph: Graph, name: str) -> Value | None:
 
 
 class ManyDriver(Driver):
-    """The driver of a step and of many at once: the step's, and what the loop and the steps at once need."""
+    """The driver of a step and of many at once: the step's, and what the steps at once need."""
 
     def __init__(self, made: Generation) -> None:
         super().__init__(made.step, checksum=False)
@@ -143,10 +143,8 @@ class ManyDriver(Driver):
             "TOKEN": _buffer(self.graph, "tok"), "POSITION": _buffer(self.graph, "pos"),
             "CHUNK_STEPS": self.made.steps, "CHUNK_STAGES": len(many.stages) if many else 0,
             "CHUNK_TOKEN": _buffer(many, "tok"), "CHUNK_POSITION": _buffer(many, "pos"),
-            "CHUNK_OUTPUT": many.held[many.graph.output].name if many else -1,
         }  # fmt: skip
         lines = [f"const int {name} = {number};" for name, number in numbers.items()]
-        lines.append(f"const char *const ALONE = {string(one_line('; '.join(self.made.alone)))};")
         return "\n\n".join((super().tables(), "\n".join(lines)))
 
     def arrivals(self) -> int:
@@ -158,6 +156,17 @@ class ManyDriver(Driver):
         more = self.made.many.stages if self.made.many else ()
         parts = [*self.functions("stages", own), *self.functions("chunk_stages", more, len(own))]
         return "\n\n".join([*parts, self.allow_shared((*own, *more))])
+
+
+class _Driver(ManyDriver):
+    """The driver of a generation: what its loop needs besides."""
+
+    def tables(self) -> str:
+        many = self.made.many
+        output = many.held[many.graph.output].name if many else -1
+        alone = string(one_line("; ".join(self.made.alone)))
+        lines = (f"const int CHUNK_OUTPUT = {output};", f"const char *const ALONE = {alone};")
+        return "\n".join((super().tables(), *lines))
 
 
 def _buffer(graph: ForwardGraph | None, name: str) -> str | int:
