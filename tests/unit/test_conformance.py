@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +14,11 @@ import pytest
 from conformance_target import Array, Erring, manager_of, plugin_of
 
 import logos.discovery
-from logos import Graph, Inputs, Job, Node, Refusal, Refused, Role, Spot, refuse
+from logos import Graph, Inputs, Job, Node, Refusal, Refused, Role, Spot, WeightEntry, refuse
 from logos.cli.main import main
 from logos.conformance import conform
 from logos.conformance.trials import TOGETHER
+from logos.weights.q8 import BLOCK, quantize, split
 
 Err = Callable[[Node, Array], Array]
 
@@ -321,3 +322,33 @@ def test_progress_hears_of_cases_done() -> None:
     heard: list[tuple[int, int]] = []
     conform(manager_of(Erring()), "erring", ["silu"], progress=lambda done, total: heard.append((done, total)))
     assert heard == [(0, 20), (20, 20)]
+
+
+@dataclass
+class Rounding(Erring):
+    """A target that keeps what a matmul multiplies by in Q8_0, where its rows hold whole blocks."""
+
+    def quantized(self, job: Job) -> tuple[WeightEntry, ...]:
+        kept = {node.operands["B"] for node in job.graph.nodes if node.op.name == "matmul"}
+        weights = (bound for bound in job.binding.leaves if bound.role is Role.WEIGHT)
+        values = {bound.name: bound.leaf.value for bound in weights if bound.leaf.value in kept}
+        whole = (name for name, value in values.items() if value.real and value.shape[0] % BLOCK == 0)
+        return tuple(WeightEntry(name, "Q8_0", True) for name in whole)
+
+    def run(self, job: Job, inputs: Inputs) -> Mapping[str, Any]:
+        for entry in self.quantized(job):
+            file = inputs.weights / f"{entry.variable}.f64"
+            rows = np.fromfile(file, "<f8").reshape(job.binding[entry.variable].leaf.value.shape).T
+            quants, scales = split(quantize(rows).view(np.uint8))
+            (quants * np.repeat(scales.astype(np.float64), BLOCK, axis=1)).T.tofile(file)
+            self.rounded.append(entry.variable)
+        return super().run(job, inputs)
+
+    rounded: list[str] = field(default_factory=list)
+
+
+def test_a_target_that_rounds_weights_is_held_to_the_weights_that_it_keeps() -> None:
+    target = Rounding()
+    report = conform(manager_of(target), "erring", ["matmul"], 40)
+    assert report.holds
+    assert target.rounded
