@@ -30,10 +30,27 @@ def all_ways(cases: list[Case]) -> list[Case]:
     return [way for one in cases for way in ways(one, STEPS)]
 
 
-def test_fused_and_held_agree_to_the_bit(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
+    return build(tmp_path_factory.mktemp("kinds"), all_ways(kinds()))
+
+
+def kinds() -> list[Case]:
     cases = [one for spec in SPECS if spec.name in KINDS for one in spec.cases(QUICK)]
     assert len(cases) == len(KINDS)
-    assert compared(build(tmp_path, all_ways(cases)), cases, STEPS, "shuffle:7") == []
+    return cases
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_fused_and_held_agree_to_the_bit(bench: Bench, order: str) -> None:
+    assert compared(bench, kinds(), STEPS, order) == []
+
+
+@pytest.mark.slow
+def test_a_shape_of_each_fused_kernel_in_every_order(tmp_path: Path) -> None:
+    cases = [one for spec in SPECS for one in spec.cases(range(4, 5))]
+    built = build(tmp_path, all_ways(cases))
+    assert [wrong for order in ORDERS for wrong in compared(built, cases, STEPS, order)] == []
 
 
 @pytest.fixture(scope="module")

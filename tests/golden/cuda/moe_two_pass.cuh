@@ -258,6 +258,11 @@ __device__ inline void pairwise(const Real *a, const Real *b, Real *y, Size n, S
     }
 }
 
+template <typename T>
+__device__ inline void repeat(const T *x, T *y, Size n, Size columns) {
+    for (Size i = first_index(); i < n; i += grid_threads()) y[i] = x[i % columns];
+}
+
 template <typename Function, Spread spread>
 __device__ inline void pairwise_int(const Int *a, const Int *b, Int *y, Fault *fault, int stage, Size n,
                                     Size columns) {
@@ -277,6 +282,17 @@ __device__ inline void pairwise_rows(const Real *a, const Real *b, Real *y, Size
         const Size row = i / columns, at = i % columns;
         y[i] = Function::of(a[row * a_step + at], b[row * b_step + (b_columns == 1 ? 0 : at)]);
     }
+}
+
+template <typename Function>
+__device__ inline void pairwise_rows_int(const Int *a, const Int *b, Int *y, Fault *fault, int stage, Size n,
+                                         Size columns, Size a_step, Size b_step, Size b_columns) {
+    bool overflow = false;
+    for (Size i = first_index(); i < n; i += grid_threads()) {
+        const Size row = i / columns, at = i % columns;
+        y[i] = Function::of(a[row * a_step + at], b[row * b_step + (b_columns == 1 ? 0 : at)], overflow);
+    }
+    if (overflow) report(fault, stage, FAULT_OVERFLOW, 0);
 }
 
 template <typename T>
@@ -723,7 +739,7 @@ __device__ inline void experts_down_q8(const Quant *hidden, const Real *hs, cons
     }
 }
 
-extern "C" __global__ void __launch_bounds__(128) router_by_blocks_kernel(const Real *x, const Real *w, Real *scores, Int *chosen, Real *shares, int *arrivals, Size width, Size experts, Size top) { logos_begin(); router<128>(x, w, nullptr, scores, chosen, shares, nullptr, nullptr, arrivals, width, experts, top); }
+extern "C" __global__ void __launch_bounds__(128, 1) router_by_blocks_kernel(const Real *x, const Real *w, Real *scores, Int *chosen, Real *shares, int *arrivals, Size width, Size experts, Size top) { logos_begin(); router<128>(x, w, nullptr, scores, chosen, shares, nullptr, nullptr, arrivals, width, experts, top); }
 extern "C" __global__ void __launch_bounds__(256) quantize_twice_kernel(const Real *x, Quant *made, Real *made_scales, Size n) { logos_begin(); quantize<2>(x, made, made_scales, n); }
 extern "C" __global__ void __launch_bounds__(256, 1) experts_hidden_q8_two_pass_kernel(const Quant *x, const Real *x_scales, const Quant *gate, const Half *gate_scales, const Quant *up, const Half *up_scales, const Int *chosen, Real *hidden, Size rows, Size top, Size inner, Size width) { logos_begin(); experts_hidden_q8<2>(x, x_scales, gate, gate_scales, up, up_scales, chosen, hidden, rows, top, inner, width); }
 extern "C" __global__ void __launch_bounds__(256, 1) experts_down_q8_two_pass_kernel(const Quant *hidden, const Real *hidden_scales, const Quant *down, const Half *down_scales, const Int *chosen, const Real *shares, Real *y, Size rows, Size top, Size inner, Size width) { logos_begin(); experts_down_q8<2>(hidden, hidden_scales, down, down_scales, chosen, shares, y, rows, top, inner, width); }

@@ -93,7 +93,8 @@ def _choose(
         arrivals(1), ("Size width", width), *sizes,
     ]  # fmt: skip
     name = f"router{'' if gate is None else '_gate'}_by_{by}"
-    lowering.launch(name, "router.cuh", f"router<{_THREADS // together}>", parameters, blocks, _THREADS)
+    call = f"router<{_THREADS // together}>"
+    lowering.launch(name, "router.cuh", call, parameters, blocks, _THREADS, registers=True)
 
 
 def _hidden_quants(lowering: Lowering, hidden: Buffer) -> Buffer | None:
@@ -121,7 +122,7 @@ def _launch(
         lowering.notes.append(f"{names} in Q8_0, multiplied exact")
         call = f"{name}_exact"
         exact: list[Parameter] = [(f"const Real *{of}", x), *stored, *rest]
-        lowering.launch(call, "experts_exact.cuh", call, exact, blocks)
+        lowering.launch(call, "experts_exact.cuh", call, exact, blocks, registers=True)
         return
     passes, suffix = (1, "") if lowering.storage.single_pass else (2, "_two_pass")
     lowering.notes.append(f"{names} in Q8_0, multiplied dp4a in {('one pass', 'two passes')[passes - 1]}")
