@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import types
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,7 +15,7 @@ from pathlib import Path
 import click
 import pytest
 
-from logos import Op, Target
+from logos import Op
 from logos.check import read_program
 from logos.cli.main import COMMANDS, cli
 from logos.grammar import make_grammar
@@ -27,8 +26,14 @@ ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 EXAMPLES = sorted(ROOT.glob("examples/*/*.lg"))
 
-STAND_INS = {"make build": "logos build"}
-"""What the tests run for a command that would install: the step of the Makefile that prints."""
+_PIP = "python tests/plugins/stand_in_pip.py"
+STAND_INS = {
+    "make build": "logos build",
+    "pip install -q ./numpy-script": f"{_PIP} install numpy-script site",
+    "pip install -q ./logos-sample": f"{_PIP} install logos-sample site",
+    "pip uninstall -q -y logos-sample": f"{_PIP} uninstall logos-sample site",
+}
+"""What the tests run for a command that would install: the step of the Makefile that prints, and what pip leaves."""
 
 
 @dataclass
@@ -58,6 +63,14 @@ def commands(page: Path) -> Iterator[Command]:
             command.printed.append(line)
 
 
+def listings(page: Path) -> dict[str, str]:
+    """The files that a page lists under their titles. A title that comes again goes on with its file."""
+    found: dict[str, str] = {}
+    for title, text in re.findall(r'^```\w+ title="(.+?)"\n(.*?)^```$', page.read_text("utf-8"), re.M | re.S):
+        found[title] = f"{found[title]}\n\n{text}" if title in found else text
+    return found
+
+
 def as_pattern(lines: list[str]) -> re.Pattern[str]:
     """`…` alone on a line stands for any lines, within a line for any characters."""
     parts = []
@@ -78,6 +91,10 @@ def checkout(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "examples", folder / "examples", ignore=shutil.ignore_patterns("build"))
     oracle = Path("tests/oracles/llama-tiny-untied")
     shutil.copytree(ROOT / oracle, folder / oracle)
+    (folder / "tests/plugins").mkdir()
+    for name in ("stand_in_pip.py", "huggingface_writer.py"):
+        shutil.copy(ROOT / "tests/plugins" / name, folder / "tests/plugins")
+    (folder / "site").mkdir()
     return folder
 
 
@@ -89,6 +106,10 @@ def runnable(page: Path) -> bool:
 def test_a_page_s_commands_print_what_it_shows(page: Path, checkout: Path) -> None:
     path = os.pathsep.join([os.fspath(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {**os.environ, "PATH": path, "COLUMNS": "100", "PYTHONWARNINGS": "error"}
+    environment["PYTHONPATH"] = os.fspath(checkout / "site")
+    for title, text in listings(page).items():
+        (checkout / title).parent.mkdir(parents=True, exist_ok=True)
+        (checkout / title).write_text(text, "utf-8")
     for command in commands(page):
         ran = subprocess.run(
             STAND_INS.get(command.text, command.text),
@@ -136,26 +157,19 @@ def test_every_command_and_option_is_on_the_page_of_the_command_line(name: str) 
 
 def test_links_between_the_pages_lead_somewhere() -> None:
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text("utf-8")):
+        prose = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
+        for target in re.findall(r"\]\(([^)#]+)\)", prose):
             assert "://" in target or (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-def test_the_plugin_of_the_page_is_a_target() -> None:
-    page = (ROOT / "docs/plugins.md").read_text("utf-8")
-    (text,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
-    module = types.ModuleType("tally")
-    sys.modules["tally"] = module
-    try:
-        exec(compile(text, "tally.py", "exec"), module.__dict__)
-        (target,) = module.logos_targets()
-    finally:
-        del sys.modules["tally"]
-    assert isinstance(target, Target)
-    graph = read_program(read_source(EXAMPLES[0].parents[1] / "first/first.lg"), make_grammar(OPS))
-    job = types.SimpleNamespace(graph=graph, options=target.options(title="counts"))
-    assert list(target.refusals(job)) == []
-    (artifact,) = target.emit(job)
-    assert artifact.text == "counts\nmatmul: 1\nplus: 1\n"
+def test_the_page_for_plugins_lists_the_whole_sample_and_a_target_in_under_60_lines() -> None:
+    found = listings(ROOT / "docs/plugins.md")
+    sample = {title: text for title, text in found.items() if title.startswith("logos-sample/")}
+    folder = ROOT / "tests/sample_plugin"
+    files = [path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    assert sample == {f"logos-sample/{path.relative_to(folder)}": path.read_text("utf-8") for path in files}
+    assert len(found["numpy-script/numpy_script.py"].splitlines()) < 60
+    assert list(found)[:2] == ["numpy-script/pyproject.toml", "numpy-script/numpy_script.py"]
 
 
 def test_the_examples_use_every_op_but_moe() -> None:

@@ -4,6 +4,7 @@ part in it."""
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +94,7 @@ def save(arrays: dict[str, Any], folder: Path, shards: int) -> None:
     for file in names:
         save_file({name: array for name, array in arrays.items() if home[name] == file}, folder / file)
     (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": home}), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write_folder(Path(sys.argv[1]), Path(sys.argv[2]))
