@@ -18,6 +18,7 @@ from logos.cli.main import cli
 from logos_cuda import tuning
 from logos_cuda.executables import host_executable
 from logos_cuda.gpu import Gpu
+from logos_cuda.options import Options
 from logos_cuda.ptxas import Report, reports, resident_blocks
 from logos_cuda.target import graph_of
 from logos_cuda.tiling import SUBTILES
@@ -133,7 +134,7 @@ def timed(monkeypatch: pytest.MonkeyPatch, times: dict[str, float]) -> list[Sequ
         return times[words[0]] if words[0] in times else float(words[3])
 
     monkeypatch.setattr(tuning, "find_gpu", lambda: Gpu("Some GPU", "sm_90"))
-    monkeypatch.setattr(tuning, "_timer", lambda job, gpu: run)
+    monkeypatch.setattr(tuning, "timer", lambda gpu, options: run)
     return asked
 
 
@@ -193,10 +194,12 @@ def test_the_timing_program_runs_every_kernel(monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setenv("LOGOS_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(tuning, "gpu_executable", lambda source, arch, options: host_executable(source))
     monkeypatch.setattr(tuning, "_TIMES", 1)
-    run = tuning._timer(job_of(tmp_path, PRODUCT, q8="W"), Gpu("Some GPU", "sm_90"))
+    run = tuning.timer(Gpu("Some GPU", "sm_90"), Options())
     for nt in (0, *SUBTILES):
-        assert run(tuning._words((20, 70, 96), nt)) > 0
-    assert run(tuning._words((9, 70, 4096), 0)) > 0
+        assert run(tuning.product_words((20, 70, 96), nt)) > 0
+    for shape in ((9, 70, 4096), (1, 70, 96), (1, 70, 4096), (9, 3000, 4096)):
+        assert run(tuning.product_words(shape, 0)) > 0
+    assert run(tuning.quantizing_words((9, 70, 4096))) > 0
     with pytest.raises(Refused) as caught:
         run(("1", "1", "1000000", "20", "9", "64", "1"))
     assert caught.value.refusals[0].text() == (

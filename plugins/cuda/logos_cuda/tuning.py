@@ -19,7 +19,9 @@ from logos_cuda.executables import gpu_executable
 from logos_cuda.generate import STEPS
 from logos_cuda.gpu import Gpu, find_gpu
 from logos_cuda.lower import stored_graph
+from logos_cuda.options import Options
 from logos_cuda.ptxas import Report, compile_report, resident_blocks
+from logos_cuda.spelling.arithmetic import FILLING_ROWS
 from logos_cuda.stages import Kernel, Launch
 from logos_cuda.storage import Multiply, Storage, name_of
 from logos_cuda.tiling import (
@@ -104,7 +106,7 @@ def tune(job: Job, say: Callable[[str], None]) -> TuneReport:
     if gpu is None:
         return _by_model(shapes, names, resources)
     say(f"timing on {gpu.name} ({gpu.arch})")
-    return _by_timing(shapes, gpu, resources, _timer(job, gpu))
+    return _by_timing(shapes, gpu, resources, timer(gpu, job.options))
 
 
 def _check_architectures(names: Sequence[str], known: bool) -> None:
@@ -136,22 +138,17 @@ def _manager() -> Manager:
 
 
 @cache
-def _product(shape: Shape, tiling: Tiling | None) -> Launch:
-    """The launch of one product."""
+def _product(shape: Shape, nt: int) -> tuple[Launch, ...]:
+    """The launches of a product, the last by `nt` subtiles, by dp4a where that is 0."""
     m, n, k = shape
     text = f"Let x be a {m} by {k} tensor of Real.\nLet W be a {k} by {n} tensor of Real.\nLet y be x matmul W.\n"
     graph = read_program(Source("product.lg", text), _manager().grammar)
-    stages = stored_graph(graph, Storage(frozenset("W"), Multiply.DP4A, tiling=tiling)).stages
-    return stages[0].launches[-1]
-
-
-def _launch(shape: Shape, nt: int) -> Launch:
-    """A product by `nt` subtiles; by dp4a where that is 0."""
-    return _product(shape, Tiling(1, nt=nt, asked=True) if nt else None)
+    tiling = Tiling(1, nt=nt, asked=True) if nt else None
+    return stored_graph(graph, Storage(frozenset("W"), Multiply.DP4A, tiling=tiling)).stages[0].launches
 
 
 def _kernels_text() -> str:
-    return "\n".join(kernel_text(_launch((64, 64, 64), nt).kernel for nt in SUBTILES))
+    return "\n".join(kernel_text(_product((64, 64, 64), nt)[-1].kernel for nt in SUBTILES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,47 +221,56 @@ def _by_timing(
     shapes: Sequence[Shape], gpu: Gpu, resources: dict[tuple[str, int], Report], run: Run
 ) -> TuneReport:
     choices = [
-        _Choice(gpu.arch, shape, {nt: run(_words(shape, nt)) for nt in SUBTILES}) for shape in shapes
+        _Choice(gpu.arch, shape, {nt: run(product_words(shape, nt)) for nt in SUBTILES}) for shape in shapes
     ]
     _, n, k = max(shapes, key=lambda shape: shape[1] * shape[2])
-    faster = [m for m in ROWS if min(run(_words((m, n, k), nt)) for nt in SUBTILES) <= run(_words((m, n, k), 0))]
+    times = {m: [run(product_words((m, n, k), nt)) for nt in (0, *SUBTILES)] for m in ROWS}
+    faster = [m for m in ROWS if min(times[m][1:]) <= times[m][0]]
     slower = max((m for m in ROWS if m not in faster), default=0)
     crossover = next((m for m in ROWS if m > slower), 2 * ROWS[-1])
     tuning = Tuning(TIMING, gpu.name, crossover, _tuned(choices))
     return _tabled(choices, resources, tuning, "us", (f"timed on {gpu.name}, {_TIMES} launches each",))
 
 
-def _words(shape: Shape, nt: int) -> tuple[str, ...]:
-    """The words of a timing: by `nt` subtiles, by dp4a where that is 0."""
-    launch = _launch(shape, nt)
-    number = _timed().index(launch.kernel)
-    return tuple(map(str, (number, launch.grid[0], launch.shared, *shape, _TIMES)))
+def quantizing_words(shape: Shape) -> tuple[str, ...]:
+    """The words of a timing of what quantizes a product's rows."""
+    return _said(_product(shape, 0)[0], shape)
+
+
+def product_words(shape: Shape, nt: int) -> tuple[str, ...]:
+    """The words of a timing of a product: by `nt` subtiles, by dp4a where that is 0."""
+    return _said(_product(shape, nt)[-1], shape)
+
+
+def _said(launch: Launch, shape: Shape) -> tuple[str, ...]:
+    return tuple(map(str, (_timed().index(launch.kernel), launch.grid[0], launch.shared, *shape, _TIMES)))
 
 
 @cache
 def _timed() -> tuple[Kernel, ...]:
-    """The kernels of the timing program: by each count, and dp4a's for long and short rows."""
-    others = ((8, 64, 64), (8, 64, 4096))
-    made = [*(_launch((64, 64, 64), nt) for nt in SUBTILES), *(_launch(shape, 0) for shape in others)]
+    """The kernels of the timing program: by each count; dp4a's for one row and several; what quantizes."""
+    others = [(m, n, k) for m in (1, 8) for n in (64, FILLING_ROWS) for k in (64, 4096)]
+    made = [_product((64, 64, 64), nt)[-1] for nt in SUBTILES] + [one for shape in others for one in _product(shape, 0)]
     return tuple(dict.fromkeys(launch.kernel for launch in made))
 
 
 def timing_text() -> str:
     """The source of the timing program."""
-    cases = [
-        f"        case {number}: allow({kernel.name}, shared); "
-        f"LOGOS_LAUNCH({kernel.name}, grid, dim3({kernel.threads}), shared, 0, x, xs, w, ws, y, m, k, n); break;"
-        for number, kernel in enumerate(_timed())
-    ]
+    cases = []
+    for number, kernel in enumerate(_timed()):
+        given = "from, x, xs, m * k" if kernel.name == "quantize_kernel" else "x, xs, w, ws, y, m, k, n"
+        launch = f"LOGOS_LAUNCH({kernel.name}, grid, dim3({kernel.threads}), shared, 0, {given}); break;"
+        cases.append(f"        case {number}: allow({kernel.name}, shared); {launch}")
     program = Template(template("tune.cu.in")).substitute(launches="\n".join(cases))
     return "\n".join((*kernel_text(_timed()), program))
 
 
-def _timer(job: Job, gpu: Gpu) -> Run:
+def timer(gpu: Gpu, options: Options) -> Run:
+    """The timing program, built for a GPU."""
     with tempfile.TemporaryDirectory(prefix="logos-cuda-") as scratch:
         source = Path(scratch) / "tune.cu"
         source.write_text(timing_text(), encoding="utf-8")
-        program = gpu_executable(source, gpu.arch, job.options)
+        program = gpu_executable(source, gpu.arch, options)
 
     def run(words: Sequence[str]) -> float:
         done = subprocess.run([os.fspath(program), *words], capture_output=True, encoding="utf-8", errors="replace")
