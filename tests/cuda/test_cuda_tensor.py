@@ -16,9 +16,12 @@ from kernel_cases import SHAPES, case
 from narrow_cases import dp4a, product, quantized
 from tensor_cases import SPECS, tensor, tiles
 
+from logos import Refused
+from logos_cuda.audit import bodies_of, find_disassembler
 from logos_cuda.compiling import COMPILE
 from logos_cuda.host_build import HOST, find_host_compiler
 from logos_cuda.lower import stored_graph
+from logos_cuda.ptxas import reports
 from logos_cuda.stages import ForwardError, Kernel
 from logos_cuda.tiling import DEPTHS, MOST_COLUMNS, MOST_DEPTH, ROWS, STAGES, SUBTILES, Tiling, Tuned, shared_bytes
 
@@ -228,28 +231,35 @@ def test_the_run_on_the_host_fails_on_a_mistake(mistake: Mistake, tmp_path: Path
     assert re.search(mistake.shows, "\n".join(said))
 
 
-needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc on PATH")
+def disassembles() -> bool:
+    try:
+        find_disassembler()
+    except Refused:
+        return False
+    return shutil.which("nvcc") is not None
 
 
-def compiled(folder: Path, arch: str, *flags: str) -> str:
-    """What nvcc writes of every kernel, or says of it, as `flags` ask."""
-    source = folder / "kernels.cu"
-    made = [kernel for kernel in kernels() if kernel.header == GEMM]
-    source.write_text("\n".join([f'#include "{GEMM}"', *(kernel.text for kernel in made)]) + "\n", encoding="utf-8")
-    command = ["nvcc", *COMPILE, f"-arch={arch}", f"-I{KERNELS}", *flags, "-o", str(folder / "out"), str(source)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert ran.returncode == 0, ran.stderr[:3000]
-    return ran.stderr
-
-
-@needs_nvcc
 @pytest.mark.slow
+@pytest.mark.skipif(not disassembles(), reason="needs nvcc on PATH, and nvdisasm")
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_120"])
-def test_nothing_spills(arch: str, tmp_path: Path) -> None:
-    said = re.findall(r"Function properties for (\w+)\s+(.*)", compiled(tmp_path, arch, "-Xptxas", "-v", "--cubin"))
-    assert dict(said) == {
-        f"gemm_q8_{nt}_kernel": "0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" for nt in SUBTILES
-    }
+def test_the_machine_code_has_imma_ldmatrix_and_wide_copies_and_nothing_spills(arch: str, tmp_path: Path) -> None:
+    source, made = tmp_path / "kernels.cu", [kernel for kernel in kernels() if kernel.header == GEMM]
+    source.write_text("\n".join([f'#include "{GEMM}"', *(kernel.text for kernel in made)]) + "\n", encoding="utf-8")
+    command = ["nvcc", *COMPILE, f"-arch={arch}", f"-I{KERNELS}", "-Xptxas", "-v", "-cubin", "-o", "out", str(source)]
+    said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stderr
+    found = {one.name: (one.stack, one.spilled) for one in reports(said)}
+    assert found == {f"gemm_q8_{nt}_kernel": (0, 0) for nt in SUBTILES}
+    code = subprocess.run([find_disassembler(), "-c", "out"], cwd=tmp_path, capture_output=True, text=True, check=True)
+    bodies = bodies_of(code.stdout)
+    for nt in SUBTILES:
+        body = bodies[f"gemm_q8_{nt}_kernel"]
+        # Of a depth, which all counts but the largest have four times: an mma a subtile, and a load of four matrices
+        # for each 16 rows of either side.
+        depths = 1 if nt == 8 else DEPTHS
+        assert len(re.findall(r"\bIMMA\.16832\.S8\.S8", body)) == depths * 2 * nt
+        assert len(re.findall(r"\bLDSM\.16\.M\w+\.4\b", body)) == depths * (2 + nt // 2)
+        assert re.search(r"\bLDGSTS\.E\.\w*\.?128\b", body)
+        assert len(re.findall(r"\bI2F", body)) < 4  # of the division that finds a tile; no sum is converted
 
 
 def test_tiles_are_those_of_the_cases() -> None:
