@@ -183,6 +183,17 @@ def test_what_makes_a_row_stores_it_in_q8_where_its_readers_take_that() -> None:
     assert [stage.marks for stage in two.stages] == [("norm-quantize",), ("router",), ()]
 
 
+def test_a_product_of_int_is_stored_as_it_is_and_widened_and_quantized_once() -> None:
+    declared = "".join(f"Let {name} be a 32 by 4 tensor of Real.\n" for name in ("V", "W"))
+    text = f"Let i be a 1 by 32 tensor of Int.\n{declared}Let h be i hadamard i.\n"
+    made = q8_graph(read(f"{text}Let a be h matmul V.\nLet c be h matmul W.\n"), held=("qkv",))
+    assert [[launch.kernel.name for launch in stage.launches] for stage in made.stages] == [
+        ["hadamard_same_int_kernel"],
+        ["convert_kernel", "quantize_kernel", "matvec_q8_by_warps_kernel"],
+        ["matvec_q8_by_warps_kernel"],
+    ]  # fmt: skip
+
+
 def test_rows_that_are_no_blocks_are_quantized_apart_with_the_reason() -> None:
     text = ROUTED.replace("of x with weight w", "of x across 2 heads").replace("moe of h", "moe of x")
     made = q8_graph(read(text))

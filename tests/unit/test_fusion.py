@@ -218,6 +218,8 @@ def test_rows_for_products_in_q8_are_stored_so_by_what_makes_them() -> None:
     assert planned(text, q8="W1 W2 W3", held=("norm-quantize", "act-quantize")) == ["1", "2 3 4 gate-up", "5"]
     added = "Let r be x plus y.\nLet h be rmsnorm of r with weight w.\nLet q be h matmul W1.\n"
     assert planned(added, q8="W1") == ["1 2 add-norm norm-quantize", "3"]
+    whole = "Let i be a 1 by 4 tensor of Int.\nLet h be i hadamard i.\nLet q be h matmul W1.\n"
+    assert planned(whole, q8="W1") == ["2", "3"]
 
 
 DELTA = """\

@@ -261,7 +261,7 @@ def quantized_ends(scope: Scope, nodes: Sequence[Node]) -> Iterator[Match]:
 
 
 def _is_multiplied(scope: Scope, node: Node) -> bool:
-    if node.out is None:
+    if node.out is None or not node.out.real:
         return False
     weights = {"matmul": ("A", ("B",)), "moe": ("X", ("WG", "WU"))}
     for reader, hole in scope.readers.get(node.out, ()):

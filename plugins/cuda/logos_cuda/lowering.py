@@ -157,14 +157,14 @@ class Lowering:
     def quantized(self, hole: str) -> Buffer:
         """An operand's rows as quants with a scale for each 32: made by the first stage that asks, for all others too,
         but for a state, which is written in place."""
-        value, x = self.value(hole), self.real(hole)
+        value = self.value(hole)
         if value.name in self._memory.states:
             made = self.scratch_quants(value.size)
-            self.quantize(x, made)
+            self.quantize(self.real(hole), made)
             return made
         if value not in self._memory.quantized:
-            self._memory.quantized[value] = self._memory.quants(f"{value.name}_q", value.size)
-            self.quantize(x, self._memory.quantized[value])
+            made = self._memory.quantized[value] = self._memory.quants(f"{value.name}_q", value.size)
+            self.quantize(self.real(hole), made)
         return self._memory.quantized[value]
 
     def quantize(self, x: Buffer, made: Buffer) -> None:
