@@ -18,7 +18,7 @@ NARROW = (
            "the second round takes the first's scales"),
     Mutant("row-s-scales", "matvec_q8_by_warps_rows", Q8, "float sum[rows]", "xs + top * blocks", "xs",
            "later rows of x take the first rows' scales"),
-    Mutant("scale-of-8", "matvec_q8_by_warps", "quantize.cuh", "const float scale = block_scale", "warp_join<Max, 8>",
+    Mutant("scale-of-8", "matvec_q8_by_warps", "quantize.cuh", "size_of(x.w)));", "warp_join<Max, 8>",
            "warp_join<Max, 4>", "a block has two scales"),
     Mutant("ties-to-even", "matvec_q8_by_warps", "quantize.cuh", "int quant_of", "roundf(x", "rintf(x",
            "halfway, quants go to the even one"),
@@ -43,3 +43,25 @@ NARROW = (
     Mutant("row-of-the-table", "attention_64_half", TABLES, "set_row_half_at(const", "row * columns + i", "i",
            "the first row is set in place of the asked one"),
 )  # fmt: skip
+
+LEFT = "arrivals counter is left|not finite|off by"
+FUSED = (
+    Mutant("counter-left", "argmax_combined", "logos.cuh", "before[0] = atomicAdd(arrivals, count);",
+           "if (before[0] + count == due) *arrivals = 0;", "", "the next launch finds a counter that is not 0",
+           shows=LEFT, shapes=(3,)),
+    Mutant("first-goes-on", "attention_up_to_64_half_combined_q8", "logos.cuh", "const bool last = ",
+           "before[0] + count == due", "before[0] == 0", "the block that comes first joins parts that are not there",
+           shapes=(9,)),
+    Mutant("tiles-of-the-first", "attention_up_to_64_half_combined_q8", "attention_combined.cuh",
+           "const Size tiles = (heads", "number / tiles * heads", "0", "every group's queries are the first's",
+           shapes=(4, 8)),
+    Mutant("one-counter-for-all", "gate_up_q8_quantized_by_blocks", "quantize.cuh", "const Size block = first / 32;",
+           "arrivals + block", "arrivals", "32 of any elements count as those of a block", shows=LEFT, shapes=(4,)),
+    Mutant("head-of-another", "delta_q8", "delta_combined.cuh", "const Size head = first / width;", "arrivals + head",
+           "arrivals", "rows of any heads count as one head's", shows=LEFT, shapes=(4,)),
+    Mutant("gate-as-it-is", "router_gate_by_warps", "router.cuh", "product[0] = sum;", "Sigmoid::of(sum)", "sum",
+           "a shared expert's gate is no sigmoid", shapes=(3, 4)),
+    Mutant("part-of-the-first", "parts_by_warps", "matvec_q8_fused.cuh", "{w, ws, y, n, blocks, lanes};\n    block",
+           " -= blocks", " -= 0", "blocks of the second weight begin beyond its rows", shapes=(3, 4)),
+)  # fmt: skip
+"""Mistakes in the kernels of fused_q8_cases.py."""

@@ -7,13 +7,14 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+import fused_q8_cases
 import narrow_cases
 import numpy as np
 import pytest
 from kernel_bench import KERNELS, Bench, Case, differences
 from kernel_cases import SPECS, case
 from kernel_mutants import MUTANTS, Mutant
-from narrow_mutants import NARROW
+from narrow_mutants import FUSED, NARROW
 
 ORDERS = ("forward", "reverse", "shuffle:7")
 
@@ -44,7 +45,8 @@ def found(folder: Path, kernels: Path, cases: Sequence[Case]) -> str:
 
 
 def chosen(mutant: Mutant) -> list[Case]:
-    spec = next(spec for spec in (*SPECS, *narrow_cases.SPECS) if spec.name == mutant.spec)
+    specs = (*SPECS, *narrow_cases.SPECS, *fused_q8_cases.SPECS)
+    spec = next(spec for spec in specs if spec.name == mutant.spec)
     cases = []
     for number in mutant.shapes:
         cases += spec.cases(range(number, number + 1))
@@ -52,7 +54,11 @@ def chosen(mutant: Mutant) -> list[Case]:
 
 
 @pytest.mark.parametrize(
-    "mutant", [pytest.param(m, marks=[] if m.quick else pytest.mark.slow, id=m.name) for m in (*MUTANTS, *NARROW)]
+    "mutant",
+    [
+        pytest.param(m, marks=[] if m.quick else pytest.mark.slow, id=m.name)
+        for m in (*MUTANTS, *NARROW, *FUSED)
+    ],
 )
 def test_a_mutant_is_found(mutant: Mutant, tmp_path: Path) -> None:
     kernels = mutated(tmp_path, mutant.header, mutant.after, mutant.old, mutant.new)
