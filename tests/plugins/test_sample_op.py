@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 from places import Place
 
-from logos import Machine, Source, make_manager, print_program, read_program, unroll
+from logos import Machine, Refused, Request, Source, make_job, make_manager, print_program, read_program, unroll
 
 PROGRAM = """\
 ## A feed-forward network as Nemotron has it
@@ -45,27 +45,39 @@ def test_the_op_makes_many_steps_at_once() -> None:
     np.testing.assert_allclose(found, np.concatenate(each), rtol=1e-12)
 
 
-def test_a_shape_or_word_that_does_not_fit_is_refused_as_in_any_op(place: Place) -> None:
-    (place.folder / "p.lg").write_text("Let x be a 1 by 2 tensor of Real.\nLet y be squared relo of x.\n", "utf-8")
-    said = place.logos("check", "p.lg", code=1).stderr
-    assert "p.lg:2:18: " in said
-    assert "did you mean relu?" in said
+@pytest.mark.usefixtures("in_process")
+def test_a_word_that_does_not_fit_is_refused_as_in_any_op() -> None:
+    text = "Let x be a 1 by 2 tensor of Real.\nLet y be squared relo of x.\n"
+    with pytest.raises(Refused) as refused:
+        read_program(Source("p.lg", text), make_manager().grammar)
+    (refusal,) = refused.value.refusals
+    assert "relu" in refusal.text()
+    assert refusal.where is not None
+    assert refusal.where.label().startswith("p.lg:2:")
 
 
-def test_onnx_spells_it_and_the_others_refuse_it_by_name(place: Place) -> None:
-    (place.folder / "p.lg").write_text(PROGRAM, "utf-8")
-    verify = ("verify", "p.lg", "--target", "onnx")
-    assert "float32   both  " in place.logos(*verify).stdout
+@pytest.mark.usefixtures("in_process")
+def test_the_others_refuse_it_by_name_with_every_place() -> None:
+    manager, source = make_manager(), Source("p.lg", PROGRAM)
     for target in ("cuda", "rdu-sambaflow"):
-        said = place.logos("build", "p.lg", "--target", target, "--out", "made", code=1).stderr
-        refused = f"p.lg:7:1: target {target} does not spell the op squared relu (spelled by the installed target onnx)"
-        assert f"{refused} [op-not-spelled]" in said
-        assert re.findall(r"also (p\.lg:\d+)", said) == ["p.lg:8"]
-        assert "next: build for onnx, or use what" in said
-    assert not (place.folder / "made").exists()
+        with pytest.raises(Refused) as refused:
+            make_job(manager, Request(Path("p.lg"), source=source), target)
+        (refusal,) = (one for one in refused.value.refusals if one.code == "op-not-spelled")
+        what = f"target {target} does not spell the op squared relu (spelled by the installed target onnx)"
+        assert (refusal.what, refusal.where.label() if refusal.where else None) == (what, "p.lg:7:1")
+        assert [place.label() for place in refusal.also] == ["p.lg:8:1"]
+        assert refusal.next.startswith("build for onnx, or use what")
+    make_job(manager, Request(Path("p.lg"), source=source), "onnx")
 
 
-def test_without_the_plugin_its_sentence_is_unknown(bare: Place) -> None:
-    (bare.folder / "p.lg").write_text(PROGRAM, "utf-8")
-    said = bare.logos("check", "p.lg", code=1).stderr
-    assert re.findall(r"p\.lg:(\d+):\d+: .* \[unknown-sentence\]", said) == ["7", "8"]
+@pytest.mark.slow
+def test_onnx_verifies_it(place: Place) -> None:
+    (place.folder / "p.lg").write_text(PROGRAM, "utf-8")
+    assert "float32   both  " in place.logos("verify", "p.lg", "--target", "onnx").stdout
+
+
+def test_without_the_plugin_its_sentence_is_unknown() -> None:
+    with pytest.raises(Refused) as refused:
+        read_program(Source("p.lg", PROGRAM), make_manager().grammar)
+    places = [one.where.label() for one in refused.value.refusals if one.where and one.code == "unknown-sentence"]
+    assert [place.split(":")[1] for place in places] == ["7", "8"]

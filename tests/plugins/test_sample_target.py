@@ -25,6 +25,7 @@ Let y be row i of T.
 """
 
 
+@pytest.mark.slow
 def test_the_sample_is_among_the_targets_and_leaves_no_trace_without(place: Place, bare: Place) -> None:
     shown = place.logos("targets").stdout
     assert "onnx\n  spells 10 of 23 ops; not causal conv, " in shown
@@ -35,6 +36,7 @@ def test_the_sample_is_among_the_targets_and_leaves_no_trace_without(place: Plac
     assert not re.search("onnx|squared|sample|huggingface", without)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("checkpoint", [LLAMA, QWEN3], ids=["llama", "qwen3"])
 def test_a_model_builds_and_verifies(place: Place, checkpoint: Path) -> None:
     place.logos("author", checkpoint, "-o", "m.lg", "--context", "24")
@@ -54,6 +56,7 @@ def test_a_model_builds_and_verifies(place: Place, checkpoint: Path) -> None:
     assert all(one["holds"] and one["difference"] < 1e-5 for one in verdicts if "variable" in one)
 
 
+@pytest.mark.slow
 def test_the_model_runs_by_its_manifest_alone(place: Place) -> None:
     place.logos("author", LLAMA, "-o", "m.lg", "--context", "24")
     place.logos("build", "m.lg", "--target", "onnx", "--checkpoint", LLAMA, "--out", "made", "-q")
@@ -73,6 +76,7 @@ def test_the_model_runs_by_its_manifest_alone(place: Place) -> None:
     assert chosen.tolist() == json.loads(ran)["next"]
 
 
+@pytest.mark.slow
 def test_generating_and_reading_out_are_those_of_the_reference_machine(place: Place) -> None:
     place.logos("author", LLAMA, "-o", "m.lg", "--context", "24")
     given = ("run", "m.lg", "--checkpoint", LLAMA, "--tokens", "1,2,3", "--generate", "5", "--get", "m0,m0@1")

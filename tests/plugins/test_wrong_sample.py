@@ -18,6 +18,7 @@ def wrong(tmp_path: Path, place: Place) -> Place:
     return Place(place.folder, (*place.path, installed, Path(__file__).parent))
 
 
+@pytest.mark.slow
 def test_pytest_finds_and_names_each_mistake(wrong: Place) -> None:
     options = ("-p", "logos.conformance", "-p", "no:cacheprovider", "-q", "--logos-target", "wrong")
     tried = "swiglu or softmax or plus or determinism or refusals"
@@ -35,7 +36,9 @@ def test_pytest_finds_and_names_each_mistake(wrong: Place) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("wrong", "--logos-option", "binary"), "--logos-option binary: KEY=VALUE is due"),
+        pytest.param(
+            ("wrong", "--logos-option", "binary"), "--logos-option binary: KEY=VALUE is due", marks=pytest.mark.slow
+        ),
         (("wong",), "no installed plugin offers the target wong; did you mean wrong? [unknown-target]"),
     ],
 )

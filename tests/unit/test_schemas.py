@@ -71,7 +71,6 @@ WRONG = (
     '[project]\nname = "m"\nauthor = { context = 3 }\n',
     '[project]\nname = "m"\nauthor = { checkpoint = "m.gguf", context = 0 }\n',
     '[project]\nname = "m"\nauthor = { checkpoint = "m.gguf", context = true }\n',
-    f"{PROJECT}[weights]\nW = 1\n",
     f"{PROJECT}[target]\ncuda = 1\n",
     f"{PROJECT}[other]\n",
     '[workspace]\nmembers = "a"\n',
@@ -150,11 +149,9 @@ def broken(manifest: Any) -> Iterator[Any]:
 
 def test_broken_manifests_break_the_schema() -> None:
     manifest = next(manifests())
-    found = list(broken(manifest))
+    found, validator = list(broken(manifest)), jsonschema.Draft202012Validator(schema("manifest"))
     assert len(found) > 20
-    for one in found:
-        with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(one, schema("manifest"))
+    assert [one for one in found if validator.is_valid(one)] == []
 
 
 def test_a_manifest_of_another_target_may_say_more() -> None:
