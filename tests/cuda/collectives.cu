@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "logos.cuh"
+#include "gemm_q8.cuh"
 
 enum { ROOM = 4096 };
 
@@ -80,6 +80,17 @@ extern "C" __global__ void multiply(const unsigned *a, const unsigned *b, int *d
     for (int i = 0; i < 2; i++) right[i] = b[(warp * 32 + lane) * 2 + i];
     logos_mma_s8(sums, left, right);
     for (int i = 0; i < 4; i++) d[(warp * 32 + lane) * 4 + i] = sums[i];
+}
+
+// Four matrices, whose rows lie in an order of their own.
+extern "C" __global__ void matrices(const int *in, int *out) {
+    LOGOS_SHARED(int4, rows, 32);
+    const int lane = threadIdx.x;
+    rows[31 - lane] = make_int4(in[4 * lane], in[4 * lane + 1], in[4 * lane + 2], in[4 * lane + 3]);
+    __syncwarp();
+    unsigned got[4];
+    logos_load_matrices(got, &rows[31 - lane]);
+    for (int i = 0; i < 4; i++) out[4 * lane + i] = static_cast<int>(got[i]);
 }
 
 // Two groups of copies in flight: the older is there after a wait that leaves the newer.
@@ -202,6 +213,15 @@ static void run_copies(int *out) {
     show("copies", out, 256);
 }
 
+static void run_matrices(int *out) {
+    int in[128], *device;
+    for (int i = 0; i < 128; i++) in[i] = i;
+    cudaMalloc((void **)&device, sizeof in);
+    cudaMemcpy(device, in, sizeof in, cudaMemcpyHostToDevice);
+    LOGOS_LAUNCH(matrices, 1, 32, 0, 0, device, out);
+    show("matrices", out, 128);
+}
+
 int main(int count, char **arguments) {
     const char *name = count == 2 ? arguments[1] : "";
     int *out;
@@ -216,6 +236,7 @@ int main(int count, char **arguments) {
     if (!strcmp(name, "active")) LOGOS_LAUNCH(active, 1, 32, 0, 0, (unsigned *)out), show(name, (unsigned *)out, 96);
     if (!strcmp(name, "multiply")) run_multiply();
     if (!strcmp(name, "copies")) run_copies(out);
+    if (!strcmp(name, "matrices")) run_matrices(out);
     if (!strcmp(name, "places")) LOGOS_LAUNCH(places, dim3(3, 2, 2), dim3(5, 3, 4), 240, 0, out), show(name, out, 720);
     if (!strcmp(name, "tickets")) LOGOS_LAUNCH(tickets, 100, 64, 0, 0, out), show(name, out, 201);
     if (!strcmp(name, "turns")) LOGOS_LAUNCH(turns, 1, 64, 0, 0, out), show(name, out, 128);

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "logos.cuh"
+#include "gemm_q8.cuh"
 
 extern "C" __global__ void divergent(int *out) {
     int x = threadIdx.x;
@@ -70,6 +70,20 @@ extern "C" __global__ void unaligned(int *out) {
     logos_copy_wait<0>();
 }
 
+extern "C" __global__ void unaligned_matrix(int *out) {
+    LOGOS_SHARED(int4, rows, 33);
+    unsigned got[4];
+    logos_load_matrices(got, reinterpret_cast<int *>(&rows[threadIdx.x]) + 1);
+    out[threadIdx.x] = static_cast<int>(got[0]);
+}
+
+extern "C" __global__ void divergent_matrix(int *out) {
+    LOGOS_SHARED(int4, rows, 32);
+    unsigned got[4] = {};
+    if (threadIdx.x != 31) logos_load_matrices(got, &rows[threadIdx.x]);
+    out[threadIdx.x] = static_cast<int>(got[0]);
+}
+
 // Shared memory of a block and what a launch adds to it: 40 KB and 200 KB are more than 227 KB.
 extern "C" __global__ void too_much(int *out) {
     LOGOS_SHARED(int, row, 10240);
@@ -107,6 +121,8 @@ int main(int count, char **arguments) {
     CASE(divergent_mma, 1, 32);
     CASE(width, 1, 32);
     CASE(unaligned, 1, 2);
+    CASE(unaligned_matrix, 1, 32);
+    CASE(divergent_matrix, 1, 32);
     if (!strcmp(name, "too_much")) {
         cudaFuncSetAttribute(too_much, cudaFuncAttributeMaxDynamicSharedMemorySize, 200 << 10);
         LOGOS_LAUNCH(too_much, 1, 32, 200 << 10, 0, out);

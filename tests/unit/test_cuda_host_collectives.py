@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cuda_host import ORDERS, build, numbers
+from cuda_host import ORDERS, build, numbers, run
 
 
 @pytest.fixture(scope="module", params=[False, True], ids=["plain", "sanitized"])
@@ -107,6 +107,21 @@ def test_mma_multiplies_by_the_layout_of_the_ptx_manual(program: Path) -> None:
             for i in range(4):
                 exact = int(c[lane, i]) + product[group if i < 2 else group + 8, place * 2 + (i & 1)]
                 assert d[lane, i] == (exact + 2**31) % 2**32 - 2**31
+
+
+def test_matrices_are_loaded_by_the_layout_of_the_ptx_manual(program: Path) -> None:
+    """ldmatrix.m8n8.x4: lane 4 g + t has the t-th four bytes of row g of each matrix, 8 i + g being that row's lane."""
+    for order in ORDERS:
+        got = np.reshape(numbers(program, "matrices", order=order)["matrices"], (32, 4))
+        assert got.tolist() == [[4 * (8 * i + lane // 4) + lane % 4 for i in range(4)] for lane in range(32)]
+
+
+def test_where_a_copy_goes_is_poison_until_it_lands(program: Path) -> None:
+    """What lay there, be it another step's data, is nobody's to read."""
+    printed = run(program, "copies", poison=True).stdout.split()
+    got = np.reshape([int(word) for word in printed[1:]], (4, 64))
+    assert set(got[0].tolist()) == {np.array([0xFB, 0x7F, 0xFB, 0x7F], np.uint8).view(np.int32)[0]}
+    assert got[1].tolist() == (4 * (63 - np.arange(64))).tolist()
 
 
 def test_a_copy_lands_at_the_wait_that_covers_its_group(program: Path) -> None:

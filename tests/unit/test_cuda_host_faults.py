@@ -63,6 +63,14 @@ kernel two_barriers, block (0, 0, 0): its threads wait at different barriers
     "unaligned": f"""\
 {HERE.format("unaligned", 0)}logos_copy_async at faults.cu:<unaligned:3> has an address that is no multiple of 16
   next: align both addresses, or copy the element itself""",
+    "unaligned_matrix": f"""\
+{HERE.format("unaligned_matrix", 0)}logos_load_matrices at faults.cu:<unaligned_matrix:4> has an address that is no \
+multiple of 16
+  next: begin every row of a matrix at such an address""",
+    "divergent_matrix": f"""\
+{HERE.format("divergent_matrix", 0)}logos_load_matrices at faults.cu:<divergent_matrix:4> {NEVER}
+  lane 31 has exited
+  next: {MEET}""",
     "too_much": f"""\
 {HERE.format("too_much", 0)}245760 bytes of shared memory with row
   next: declare at most 48 KB (49152 bytes), of at most 227 KB with the dynamic memory""",

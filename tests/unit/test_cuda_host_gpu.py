@@ -16,7 +16,7 @@ from logos_cuda.toolkit import find_toolkit
 
 CASES = {
     # Without those that ask what a GPU leaves open: which lanes are active, a copy before its wait, a race, an order.
-    "collectives": ("shuffles", "halves", "partial", "early", "multiply", "places", "barrier"),
+    "collectives": ("shuffles", "halves", "partial", "early", "multiply", "matrices", "places", "barrier"),
     "numbers": ("narrow", "half_sums", "bfloat16_sums", "integers", "roundings", "atomics"),
     "runtime": ("launches", "replays", "captures"),
 }
