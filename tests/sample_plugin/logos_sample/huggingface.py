@@ -33,6 +33,7 @@ PLAIN = {
     "mlp_bias": False,
     "use_sliding_window": False,
     "rope_type": "default",
+    "partial_rotary_factor": 1,
 }
 """Keys that change what a layer computes, with the one value that the families' programs compute."""
 
@@ -72,7 +73,8 @@ class HuggingFaceCheckpoint:
     """The contract of `logos.Checkpoint`."""
 
     def __init__(self, path: Path) -> None:
-        config = read_json(path / "config.json")
+        # null is said of what is not there.
+        config = {key: value for key, value in read_json(path / "config.json").items() if value is not None}
         shards = shard_paths(path)
         self.path = path
         self.files = (path / "config.json", *shards)
@@ -95,7 +97,7 @@ class HuggingFaceCheckpoint:
         self.rows[name] = np.memmap(tensor.file, np.uint8, "r", start, (tensor.rows, tensor.nbytes // tensor.rows))
         if config["model_type"] == "llama" and name.endswith(("attn_q.weight", "attn_k.weight")):
             width = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
-            if tensor.rows % width or width % 2:
+            if width < 1 or tensor.rows % width or width % 2:
                 raise broken(tensor.file, f"its tensor {name} has {tensor.rows} rows, no heads of {width}")
             self.orders[name] = side_by_side(tensor.rows, width)
 
@@ -126,15 +128,20 @@ def metadata(file: Path, config: Mapping[str, Any]) -> dict[str, object]:
     if kind not in ("llama", "qwen3"):
         raise broken(file, f"its model_type is {kind!r}; the sample reads llama and qwen3")
     rope = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    said = {**PLAIN, **config, "rope_type": rope.get("rope_type", rope.get("type", "default"))}
+    if not isinstance(rope, dict) or any(isinstance(value, dict) for value in rope.values()):
+        raise broken(file, f"it has the rope parameters {rope!r:.80}; one set of them for all layers is due")
+    said = {**PLAIN, **config, **rope, "rope_type": rope.get("rope_type", rope.get("type", "default"))}
     changed = [f"{key} = {said[key]!r}" for key, plain in PLAIN.items() if said[key] != plain]
     if changed:
         raise broken(file, f"it says {', '.join(changed)}, which the sample does not compute")
     for key in ("hidden_size", "num_attention_heads", "head_dim"):
-        if type(config.get(key, 1)) is not int or config.get(key, 1) < 1:
-            raise broken(file, f"its {key} is {config[key]!r}, not a count")
+        count = config.get(key, 1 if key == "head_dim" else None)
+        if type(count) is not int or count < 1:
+            raise broken(file, f"its {key} is {count!r}, not a count")
+    if type(config.get("tie_word_embeddings", False)) is not bool:
+        raise broken(file, f"its tie_word_embeddings is {config['tie_word_embeddings']!r}, not true or false")
     found = {f"{kind}.{ours}": config[theirs] for theirs, ours in KEYS.items() if theirs in config}
-    found[f"{kind}.rope.freq_base"] = config.get("rope_theta", rope.get("rope_theta", 10000.0))
+    found[f"{kind}.rope.freq_base"] = said.get("rope_theta", 10000.0)
     return {"general.architecture": kind, "general.name": file.parent.resolve().name, **found}
 
 
