@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from logos.weights.views import View
 
 API = 1
-"""The version of these contracts, raised when one of them changes so that a plugin has to. A plugin may say which it was
-written for in its module, as `logos_api`; a target says it in `api`. One for another version is left out, by name."""
+"""The version of these contracts, raised when one of them changes so that a plugin has to. A plugin may say which it is
+for in its module, as `logos_api`; a target says it in `api`. One for another version is left out, by name."""
 
 WEIGHT_DTYPES = {"safetensors": ("F64", "F32", "BF16", "I64"), "raw": ("F64", "F32", "I64", "Q8_0")}
 """The element types that each format of weight files takes."""

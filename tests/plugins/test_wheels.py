@@ -79,6 +79,9 @@ def test_the_sample_s_wheel_beside_logos_s(environment: Environment) -> None:
     assert not (environment.folder / "hybrid").exists()
     summary = run_("conformance", "onnx").stdout.splitlines()[-1]
     assert re.match(r"onnx: 10 ops, \d+ shapes, \d+ comparisons, 4 checks, all hold; ", summary)
+    assert '"onnx"' in run_("schema", "project", "--installed").stdout
+    for name in ("project", "manifest", "events"):
+        assert Path(run_("schema", name, "--path").stdout.rstrip("\n")).is_relative_to(environment.folder)
     environment.pip("uninstall", "-y", "logos-sample")
     assert run_("targets").stdout == bare
     assert "sample" not in run_("plugins").stdout

@@ -109,6 +109,14 @@ def test_a_file_comes_before_the_checkpoint_and_that_before_fills(tmp_path: Path
     assert np.array_equal(leaf_array(binding, binding["W"], given), given["W"])
 
 
+def test_what_a_weight_file_can_hold_is_what_a_source_supplies(tmp_path: Path) -> None:
+    np.save(tmp_path / "q.npy", np.zeros((3, 2)))
+    bare = bind(graph(), Kin())
+    assert [bound.name for bound in bare.leaves if bare.supplies(bound.name)] == ["c", "Wf"]
+    whole = bind(graph(), Kin(), MemoryCheckpoint({"t.W": STORED, "t.Wf": STORED}), tmp_path)
+    assert [bound.name for bound in whole.leaves if whole.supplies(bound.name)] == ["c", "W", "Wf", "R", "q"]
+
+
 def test_constants_and_states_are_zero_but_for_their_fills() -> None:
     binding = bind(graph(), Kin())
     assert leaf_array(binding, binding["c"]).tolist() == [[0.0, 2.5, 0.0]]  # type: ignore[union-attr]

@@ -63,7 +63,10 @@ def command(
             report = conform(manager, target, names, shapes, seed, options, update)
     others = [name for name in CHECKS if name in due and name != "ops"]
     ops = report.ops if report is not None else ()
-    found = list(check_contract(manager, target, options, others, ops, seed))
+    found: list[Check] = []
+    for name in others:
+        with progress(f"{target}: {name}", quiet):
+            found += check_contract(manager, target, options, (name,), ops, seed)
     if as_json:
         _print_json(target, report, found, options)
     else:
