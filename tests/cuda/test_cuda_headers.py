@@ -14,6 +14,7 @@ import narrow_cases
 import pytest
 import state_cases
 import steps_cases
+import tensor_cases
 from kernel_bench import KERNELS
 
 from logos_cuda.compiling import COMPILE
@@ -24,7 +25,7 @@ HEADERS = sorted(path.name for path in KERNELS.glob("*.cuh"))
 CHECKS = ("-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-Wno-unknown-pragmas")
 NARROWED = {"attention.cuh": 4, "exact_q8.cuh": 1, "gemm_q8.cuh": 1, "matvec_q8.cuh": 1, "tiles.cuh": 1}
 """How often each header makes an int of a Size: a head's width, the heads of a block, the rows that are multiplied at
-once, all bounded by the kernel."""
+once, the rows of a tile and the scale blocks of a row, all bounded by the kernel."""
 
 COUNTED = {"attention.cuh": ["count * width"]}
 """Bounds of loops over an int that have the name of a Size elsewhere in the header."""
@@ -33,7 +34,8 @@ needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc
 
 
 def kernels() -> tuple[Kernel, ...]:
-    specs = (*kernel_cases.SPECS, *state_cases.SPECS, *narrow_cases.SPECS, *fused_cases.SPECS, *steps_cases.SPECS)
+    specs = (*kernel_cases.SPECS, *state_cases.SPECS, *narrow_cases.SPECS, *fused_cases.SPECS, *steps_cases.SPECS,
+             *tensor_cases.SPECS)  # fmt: skip
     return tuple(dict.fromkeys(k for spec in specs for case in spec.cases(range(3, 6)) for k in case.graph.kernels))
 
 

@@ -35,9 +35,9 @@ struct GemmSide {
     const Scale *scales;
     int last, depths;
 
-    __device__ __forceinline__ GemmSide(const Quant *quants, const Scale *scales, Size first, Size rows, Size depths,
-                                    int most)
-        : quants(quants + first * depths * 32), scales(scales + first * depths), last(last_of_tile(first, rows, most)),
+    __device__ __forceinline__ GemmSide(const Quant *quants, const Scale *scales, Size first, Size all, Size depths,
+                                        int most)
+        : quants(quants + first * depths * 32), scales(scales + first * depths), last(last_of_tile(first, all, most)),
           depths(static_cast<int>(depths)) {}
 };
 
@@ -213,7 +213,8 @@ struct GemmSteps {
 // A tile's sums. Copies of `stages` - 1 steps are on their way while one is multiplied.
 template <int nt, int stages>
 __device__ __forceinline__ GemmSums<nt> tile_sums(GemmSteps<nt> due) {
-    constexpr int TURNS = nt < 8 ? DEPTHS : 1;  // Of 8 subtiles' sums there are no registers left to look ahead with.
+    // Of 8 subtiles' sums there are no registers left to look ahead with.
+    [[maybe_unused]] constexpr int TURNS = nt < 8 ? DEPTHS : 1;
     const int depths = due.x.depths, steps = (depths + DEPTHS - 1) / DEPTHS, warp = threadIdx.x / 32;
     const bool there = warp_row(warp) <= due.x.last && warp_column(warp, nt) <= due.w.last;
     GemmSums<nt> total, sums;
