@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from logos.hookspecs import Target as Target
     from logos.hookspecs import TuneReport as TuneReport
     from logos.hookspecs import TuningTarget as TuningTarget
+    from logos.hookspecs import VersionTarget as VersionTarget
     from logos.hookspecs import WeightEntry as WeightEntry
     from logos.hookspecs import WeightFile as WeightFile
     from logos.hookspecs import hookimpl as hookimpl
@@ -121,7 +122,7 @@ _HOMES = {
     "hookspecs": (
         "API", "Artifact", "AuthorOptions", "CheckpointFormat", "Edge", "Family", "FolderFormat", "GeneratingTarget",
         "Inputs", "Job", "PlanningTarget", "PresetFamily", "ProbingTarget", "QuantizingTarget", "Recording", "Rule",
-        "Steps", "Target", "TuneReport", "TuningTarget", "WeightEntry", "WeightFile", "hookimpl",
+        "Steps", "Target", "TuneReport", "TuningTarget", "VersionTarget", "WeightEntry", "WeightFile", "hookimpl",
     ),
     "job": ("Request", "bind_request", "load_graph", "make_job"),
     "manager": ("Manager", "make_manager"),
