@@ -139,8 +139,8 @@ def test_a_token_says_what_it_takes_and_how_long_on_cards(toy: Toy) -> None:
     out = explained(toy)
     assert TOKEN in out
     assert (
-        "\n  L40S, 48.0 GB, 864 GB/s: fits (632 bytes); at 1 position 0.000 ms of memory and 0.009 ms between launches, "
-        "up to 109,885 tok/s\n"
+        "\n  L40S, 48.0 GB, 864 GB/s: fits (632 bytes); at 1 position 0.000 ms of memory and 0.009 ms between "
+        "launches, up to 109,885 tok/s\n"
     ) in out
 
 
@@ -172,3 +172,37 @@ def test_json_and_compiled_are_of_a_target_that_has_them(toy: Toy) -> None:
         1, "--compiled: target rdu-sambaflow compiles no kernels [no-kernels]\n"
         "  next: leave the option out, or name a target that does\n"
     )  # fmt: skip
+
+
+DECODE = """\
+Let tok be a 1 by 1 tensor of Int.
+Let emb be a 5 by 4 tensor of Real.
+Let W be a 4 by 5 tensor of Real.
+Let x be row tok of emb.
+Let h be silu of x.
+Let h be gelu of h.
+Let l be h matmul W.
+Let o be argmax of l.
+"""
+
+
+def test_memory_is_what_the_emitted_program_takes_when_it_starts(toy: Toy) -> None:
+    """Of its table of buffers those that are kept; the plan has inner values besides, by a name of their own."""
+    toy.write("p.lg", DECODE)
+    width = {"Int": 8, "Real": 4}
+    for kind, options, more in (
+        ("forward", (), False),
+        ("generate", (), True),
+        ("generate", ("prefill=1",), False),
+        ("forward", ("prefill=3",), True),
+    ):
+        given = [*CUDA, *(word for option in (f"kind={kind}", *options) for word in ("-D", option))]
+        memory = json.loads(toy.logos("explain", *given, "--json").out)["memory"]
+        assert ("many steps of a prompt at once" in memory) == more
+        assert toy.logos("emit", *given, "--out", "made").code == 0
+        text = (toy.folder / f"made/{kind}.cu").read_text("utf-8")
+        kept = re.search(r"KEPT = (\d+),", text)
+        assert kept is not None
+        found = re.findall(r'^    \{"\w+", Size\((\d+)LL\) \* Size\(sizeof\((\w+)\)\)', text, re.MULTILINE)
+        taken = sum(int(count) * width[element] for count, element in found[: int(kept[1])])
+        assert sum(memory.values()) - memory["where they are read out"] == taken

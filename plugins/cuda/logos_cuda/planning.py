@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from logos import Binding, DevicePlan, DeviceStage, Node, Value
 from logos_cuda.cards import CARDS
+from logos_cuda.generate import Generation
 from logos_cuda.stages import Buffer, ForwardGraph, Stage
 from logos_cuda.work import bytes_of, work_of
 
@@ -59,6 +60,13 @@ def _written(node: Node) -> Iterator[tuple[Value, float]]:
 def _sum(shares: Iterable[tuple[Buffer, float]]) -> int:
     return round(sum(share * bytes_of(buffer) for buffer, share in shares))
 
+
+def prompt_memory(graph: ForwardGraph, made: Generation) -> Iterator[tuple[str, int]]:
+    """What the steps of a prompt that are made at once take beside those of a single step: every row between stages."""
+    if made.many is not None:
+        own = set(graph.scratch)
+        more = {buffer: 1.0 for buffer in made.step.scratch if buffer not in own and not buffer.inner}
+        yield "many steps of a prompt at once", _sum(more.items())
 
 
 def _memory(graph: ForwardGraph, binding: Binding) -> Iterator[tuple[str, int]]:

@@ -69,10 +69,14 @@ def _asked(graph: Graph) -> Iterator[Value]:
     yield from (node.out for node in graph.nodes if node.op.name == "argmax" and node.out is not None)
 
 
+def forward_generation(job: Job) -> Generation:
+    """The steps of a job of kind forward that makes many at once."""
+    return generation(job.graph, storage_of(job), job.options.prefill, job.hold, tuple(_asked(job.graph)))
+
+
 def forward_text(job: Job) -> str:
-    """The source of a job of kind forward that makes many steps at once."""
-    graph = job.graph
-    made = generation(graph, storage_of(job), job.options.prefill, job.hold, tuple(_asked(graph)))
+    """Its source."""
+    made = forward_generation(job)
     return program_text(_Driver(made), made.kernels, ("prefill.cuh",), "forward.cu")
 
 

@@ -15,10 +15,10 @@ from logos_cuda.choice import choice_notes, choice_refusals, dtype_of, storage_o
 from logos_cuda.emit import emit_forward
 from logos_cuda.fusing import FUSES
 from logos_cuda.gemm import gemm_refusals
-from logos_cuda.generate import STEPS, decode_refusals, generation, generation_text
+from logos_cuda.generate import STEPS, Generation, decode_refusals, generation, generation_text
 from logos_cuda.lower import stored_graph
 from logos_cuda.options import Options
-from logos_cuda.prefill import forward_text, prefill_refusals
+from logos_cuda.prefill import forward_generation, forward_text, prefill_refusals
 from logos_cuda.spelling.table import SPELLS
 from logos_cuda.stages import Element, ForwardError, ForwardGraph, StageRefusal
 
@@ -77,8 +77,7 @@ class CudaTarget:
 
     def _sources(self, job: Job) -> Sequence[Artifact]:
         kind: str = job.options.kind
-        if kind == "generate":
-            made = generation(job.graph, storage_of(job), job.options.prefill or STEPS, job.hold)
+        if kind == "generate" and (made := _generation(job)) is not None:
             return (Artifact("generate.cu", generation_text(made)),)
         if kind in ("moe", "gemm"):
             return (Artifact(f"{kind}.cu", block_text(graph_of(job), f"{kind}.cu")),)
@@ -88,10 +87,12 @@ class CudaTarget:
         return (Artifact(f"{kind}.cu", text),)
 
     def device_plan(self, job: Job) -> DevicePlan:
-        """The stages of a step."""
-        from logos_cuda.planning import device_plan
+        """The stages of a step; the memory of a prompt's steps at once besides."""
+        from logos_cuda.planning import device_plan, prompt_memory
 
-        return replace(device_plan(graph_of(job), job.binding), notes=tuple(choice_notes(job)))
+        plan, made = device_plan(graph_of(job), job.binding), _generation(job)
+        more = () if made is None else tuple(prompt_memory(graph_of(job), made))
+        return replace(plan, memory=(*plan.memory, *more), notes=tuple(choice_notes(job)))
 
     def compiled(self, job: Job) -> Sequence[CompiledKernel]:
         """Every kernel of the source for every architecture. Refused as `logos_cuda.audit.compiled_kernels` says."""
@@ -146,6 +147,15 @@ _DTYPES = {Element.REAL: "F32", Element.HALF: "F32", Element.INT: "I64", Element
 def graph_of(job: Job) -> ForwardGraph:
     """A job's stages. Raises ForwardError."""
     return stored_graph(job.graph, storage_of(job), job.hold)
+
+
+def _generation(job: Job) -> Generation | None:
+    """The steps of a job that makes many at once; None of one that does not."""
+    if job.options.kind == "generate":
+        return generation(job.graph, storage_of(job), job.options.prefill or STEPS, job.hold)
+    if job.options.kind == "forward" and job.options.prefill is not None:
+        return forward_generation(job)
+    return None
 
 
 def extractions(job: Job) -> tuple[WeightFile, ...]:
