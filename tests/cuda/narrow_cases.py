@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from kernel_bench import Array, Case
@@ -43,15 +44,16 @@ def awkward(random: Generator, i: int, x: Array) -> Array:
     return x
 
 
-def quantized(x: Array) -> Array:
-    """Rows as a kernel quantizes them: a scale for each 32, quants rounded half away from zero."""
+def quantized(x: Array, kind: type[np.floating[Any]] = np.float32) -> Array:
+    """Rows as a kernel quantizes them: a scale for each 32, quants rounded half away from zero; their products with the
+    scales rounded to `kind`."""
     blocks = x.reshape(-1, 32)
     scale = np.abs(blocks).max(axis=1, keepdims=True) / np.float32(127)
     scale[scale < np.finfo(np.float32).tiny] = 0
     inverse = np.divide(np.float32(1), scale, out=np.zeros_like(scale), where=scale > 0)
     ratio = blocks * inverse
     whole = np.copysign(np.floor(np.abs(ratio) + np.float32(0.5)), ratio)
-    return (whole * scale).reshape(x.shape)
+    return (whole.astype(kind) * scale.astype(kind)).reshape(x.shape)
 
 
 def product(storage: Storage, m: int, k: int, n: int, random: Generator, i: int) -> Case:

@@ -77,7 +77,7 @@ def test_results_lie_within_the_rounding_of_their_grouping(bench: Bench) -> None
     for nt, (m, k, n) in zip(SUBTILES, ((65, 576, 130), (17, 4096, 67), (64, 32, 200), (5, 32 * 1029, 3)), strict=True):
         made = shaped(nt, m, k, n)
         found, other = (one.arrays["y"] for one in bench.run([made, shaped(0, m, k, n)]))
-        a, b = quantized(made.values["a"]).astype(np.float64), made.kept()["b"].astype(np.float64)
+        a, b = quantized(made.values["a"], np.float64), made.kept()["b"].astype(np.float64)
         rounds = 16 + -(-k // 512) + 1
         terms = [np.abs(a[:, at : at + 32] @ b[at : at + 32]) for at in range(0, k, 32)]
         denormal = k // 32 * 32 * 127 * 128 * 2.0**-150
