@@ -15,7 +15,7 @@ from test_cuda_gemm import PRODUCT
 
 from logos import Refused, Source
 from logos.cli.main import cli
-from logos_cuda import tuning
+from logos_cuda import choice, tuning
 from logos_cuda.executables import host_executable
 from logos_cuda.gpu import Gpu
 from logos_cuda.options import Options
@@ -123,6 +123,35 @@ def test_a_build_of_a_project_takes_its_file(tmp_path: Path) -> None:
     assert run.returncode == 0
     (source,) = tmp_path.rglob("forward.cu")
     assert "gemm_q8<8, 2>(" in source.read_text("utf-8")
+
+
+def test_native_is_this_machine_s_gpu_and_a_tuning_of_others_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    tuned = tmp_path / "tune.toml"
+    tuned.write_text(
+        'schema = "logos.cuda.tune"\nversion = 1\nfound_by = "model"\ncrossover = 4\n'
+        '[subtiles.sm_90]\n"20x9x64" = 8\n[subtiles.sm_120]\n"20x9x64" = 4\n', "utf-8",
+    )  # fmt: skip
+
+    def notes(gpu: str | None, arch: str, **options: str) -> tuple[str, list[str]]:
+        monkeypatch.setattr(choice, "find_gpu", lambda: None if gpu is None else Gpu("Some GPU", gpu))
+        job = job_of(tmp_path, PRODUCT, q8="W", arch=arch, compile="off", tune=str(tuned), **options)
+        kernel = graph_of(job).stages[0].launches[-1].kernel.name
+        return kernel, [note for note in choice.choice_notes(job) if "tune.toml" in note]
+
+    assert notes("sm_120", "native") == ("gemm_q8_4_kernel", [])
+    assert notes("sm_90", "native") == ("gemm_q8_8_kernel", [])
+    assert notes("sm_75", "native") == ("matvec_q8_by_warps_rows_kernel", [])
+    said = "tune.toml has tiles for sm_90, sm_120 and none for sm_80, sm_86: they are as without it (-D arch)"
+    kernel, found = notes(None, "sm_80,sm_86")
+    assert (kernel, [note.removeprefix(f"{tmp_path}/") for note in found]) == ("gemm_q8_2_kernel", [said])
+    with pytest.raises(Refused) as caught:
+        notes("sm_75", "native", multiply="mma")
+    assert caught.value.refusals[0].text() == (
+        "multiply: mma takes devices from sm_80 on; arch names sm_75 [no-multiply]\n"
+        "  next: leave out those architectures, or name dp4a"
+    )
 
 
 def timed(monkeypatch: pytest.MonkeyPatch, times: dict[str, float]) -> list[Sequence[str]]:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
 from logos import Bound, Graph, Job, Leaf, Refusal, Refused, Role, Spot, TensorView, suggestion
-from logos_cuda.options import Options
+from logos_cuda.gpu import find_gpu
+from logos_cuda.options import NATIVE, Options
 from logos_cuda.storage import (
     EXPERTS,
     Multiply,
@@ -39,15 +40,21 @@ def _tiling(options: Options) -> Tiling | None:
     if options.multiply not in ("mma", AUTO) or (not asked and _without_mma(options)):
         return None
     tuning = Tuning() if options.tune is None else read_tuning(options.tune)
-    tuned = tuning.of(options.arch)
+    tuned = tuning.of(_architectures(options))
     if options.kind == "gemm":
         return Tiling(1, tuned, asked=True)
     return Tiling(SEVERAL if asked else tuning.crossover, tuned, asked=asked)
 
 
+def _architectures(options: Options) -> list[str]:
+    """Those to build for, `native` being that of this machine's GPU where there is one; else building refuses it."""
+    gpu = find_gpu() if NATIVE in options.arch else None
+    return [gpu.arch if name == NATIVE and gpu is not None else name for name in options.arch]
+
+
 def _without_mma(options: Options) -> list[str]:
     """The architectures among those to build for that lack the instructions."""
-    return [name for name in options.arch if 0 < number_of(name) < LEAST_ARCH]
+    return [name for name in _architectures(options) if 0 < number_of(name) < LEAST_ARCH]
 
 
 def _chosen(job: Job) -> Iterator[str]:
@@ -130,6 +137,7 @@ def choice_notes(job: Job) -> Iterator[str]:
         rounded = [bound for name in sorted(storage.q8) if not _stored_q8(graph, bound := job.binding[name])]
         if rounded:
             yield f"rounded to Q8_0, each value by up to 1/254 of its 32's largest: {_listed(rounded)}"
+    yield from _untuned(job.options, storage.tiling)
     tables = half_tables(graph)
     if tables:
         yield f"the {len(tables)} tables of attention are {'float16' if storage.half else 'float32'} (-D kv)"
@@ -139,6 +147,15 @@ def choice_notes(job: Job) -> Iterator[str]:
         asked = f"-D q8=NAME,… would make them {_megabytes(size * _Q8_BYTES)} and round those not stored so"
         listed = _listed([job.binding[name] for name in floats])
         yield f"{_weights(len(floats))} in float32, {_megabytes(size * _FLOAT_BYTES)}: {listed}; {asked}"
+
+
+def _untuned(options: Options, tiling: Tiling | None) -> Iterator[str]:
+    """That a tuning is of other architectures than those to build for."""
+    if options.tune is None or tiling is None or tiling.tuned:
+        return
+    if has := sorted({one.arch for one in read_tuning(options.tune).shapes}, key=number_of):
+        due = ", ".join(_architectures(options))
+        yield f"{options.tune.name} has tiles for {', '.join(has)} and none for {due}: they are as without it (-D arch)"
 
 
 def _weights(count: int) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from logos import Edge, Refusal, Refused, Rule, Spot, Steps, WeightFile
 from logos_cuda.gpu import find_gpu
-from logos_cuda.options import Options
+from logos_cuda.options import NATIVE, Options
 from logos_cuda.toolkit import ENVIRONMENT, NVCC_ENVIRONMENT, Toolkit, find_toolkit, host_compiler_refusals
 
 COMPILE = ("--objdir-as-tempdir", "-O3", "-Xcompiler=-ffp-contract=off", "-fmad=false", "-std=c++17")
@@ -19,8 +19,6 @@ meant the kernels say fmaf, and every other result is the same on every device a
 
 LINK = ("-nodlink",)
 """Whole programs need no linking of device code, which would leave the toolkit's folder in the executable."""
-
-NATIVE = "native"
 
 
 def compile_steps(options: Options, extractions: tuple[WeightFile, ...]) -> Steps:

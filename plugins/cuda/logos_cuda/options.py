@@ -7,6 +7,9 @@ from typing import Literal
 
 from logos import Source
 
+NATIVE = "native"
+"""The architecture of this machine's GPU."""
+
 
 @dataclass(frozen=True)
 class Options:

@@ -17,7 +17,7 @@ from logos_cuda.fusing import FUSES
 from logos_cuda.gemm import gemm_refusals
 from logos_cuda.generate import STEPS, Generation, decode_refusals, generation, generation_text
 from logos_cuda.lower import stored_graph
-from logos_cuda.options import Options
+from logos_cuda.options import NATIVE, Options
 from logos_cuda.prefill import forward_generation, forward_text, prefill_refusals
 from logos_cuda.spelling.table import SPELLS
 from logos_cuda.stages import Element, ForwardError, ForwardGraph, StageRefusal
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 NAME = "cuda"
 WEIGHTS = "weights"
-NATIVE = "native"
 _ARCH = re.compile(r"sm_[1-9][0-9]{1,2}[af]?")
 _KNOWN = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120", NATIVE)
 
