@@ -31,6 +31,7 @@ def test_pytest_finds_and_names_each_mistake(wrong: Place) -> None:
     for seed in (1, 2):
         where = f"between processes (PYTHONHASHSEED={seed}, another folder)"
         assert f"manifest.json differs {where}: line " in ran.stdout
+    assert "emit leaves work/left.txt behind" in ran.stdout
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,12 @@
-"""The sample with three mistakes: an op that is a little off, a file in an order that hangs on hashes, and an op that
-it says it spells and does not."""
+"""The sample with four mistakes: an op that is a little off, a file in an order that hangs on hashes, an op that it
+says it spells and does not, and a file that emission leaves in the working folder."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from logos import Artifact, Inputs, Job, Target, hookimpl
@@ -22,6 +23,7 @@ class WrongTarget(OnnxTarget):
         texts = {one.path: one.text for one in super().emit(job)} if known(job) else {}
         model = texts.get("model.onnxtxt", "").replace(" = Sigmoid (", " = HardSigmoid (")
         manifest = {**json.loads(texts.get("manifest.json", "{}")), "words": list({f"word {n}" for n in range(9)})}
+        Path("left.txt").touch()
         return Artifact("model.onnxtxt", model), Artifact("manifest.json", json.dumps(manifest, indent=1))
 
     def run(self, job: Job, inputs: Inputs) -> Mapping[str, Any]:
