@@ -17,7 +17,7 @@ class CompiledKernel:
     registers  of a thread
     stack      bytes of a thread's own memory: arrays that stay in no registers
     spills     bytes that are stored and loaded again because registers do not suffice
-    shared     bytes of shared memory of a block that the code names
+    shared     bytes of shared memory of a block: those that the code names, and the most that it is launched with
     occupancy  threads that a multiprocessor has room for, of those that it can have
     loads      instructions that load from the device's memory, by their width in bits
     products   instructions of integer products, by their names in the machine code

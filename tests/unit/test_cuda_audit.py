@@ -21,6 +21,9 @@ sys.path.insert(0, os.fspath(Path(__file__).parents[1] / "cuda"))
 TEXT = (
     'extern "C" __global__ void __launch_bounds__(128, 1) one_kernel(const Real *x) { one(x); }\n'
     'extern "C" __global__ void __launch_bounds__(256) two_kernel(Real *y) { two(y); }\n'
+    "    LAUNCH(two_kernel, dim3(1u, 1u, 1u), dim3(256u), 74752, real(b0_y));\n"
+    "    LAUNCH(one_kernel, dim3(1u, 1u, 1u), dim3(128u), 0, real(b0_y));\n"
+    "    LAUNCH(two_kernel, dim3(9u, 1u, 1u), dim3(256u), 0, real(b0_y));\n"
 )
 REPORT = """\
 ptxas info    : 0 bytes gmem
@@ -36,6 +39,7 @@ ptxas info    : Used 20 registers, used 0 barriers
 CODE = """\
 \t.section\t.text.two_kernel,"ax",@progbits
         /*0000*/                   LDG.E R4, desc[UR4][R2.64] ;
+        /*0008*/                   LDGSTS.E.BYPASS.128 [R5], desc[UR4][R2.64] ;
 \t.section\t.text.one_kernel,"ax",@progbits
         /*0010*/                   LDG.E.128.CONSTANT R8, desc[UR6][R6.64] ;
         /*0020*/              @!P0 LDG.E.U16.CONSTANT R8, desc[UR6][R6.64] ;
@@ -56,7 +60,7 @@ def test_a_kernel_has_what_the_report_and_the_code_say(
     monkeypatch.setattr(audit, "_run", lambda *given: type("Ran", (), {"stdout": CODE}))
     assert compiled_kernels(TEXT, ["sm_90"]) == (
         CompiledKernel("one", "sm_90", 128, 20, 0, 0, 0, 1.0, ((16, 1), (64, 1), (128, 1)), (("IDP", 2),)),
-        CompiledKernel("two", "sm_90", 256, 48, 8, 16, 132, 0.625, ((32, 1),), ()),
+        CompiledKernel("two", "sm_90", 256, 48, 8, 16, 74884, 0.375, ((32, 1), (128, 1)), ()),
     )
 
 

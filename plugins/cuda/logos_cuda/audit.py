@@ -21,7 +21,8 @@ from logos_cuda.toolkit import Toolkit, find_toolkit
 _PACKAGE = "nvidia-cuda-nvdisasm"
 _KERNEL = re.compile(r'^extern "C" __global__ void __launch_bounds__\((\d+)(?:, \d+)?\) (\w+)\(', re.MULTILINE)
 _SECTION = re.compile(r"^\s*\.section\s+\.text\.(\w+)", re.MULTILINE)
-_LOAD = re.compile(r"\bLDG(?:\.\w+)*?(?:\.(U?S?8|U?S?16|64|128|256))?(?=[.\s])[.\w]*")
+_LAUNCH = re.compile(r"^    LAUNCH\((\w+), dim3\([^)]*\), dim3\([^)]*\), (\d+)[,)]", re.MULTILINE)
+_LOAD = re.compile(r"\bLDG(?:STS)?(?:\.\w+)*?(?:\.(U?S?8|U?S?16|64|128|256))?(?=[.\s])[.\w]*")
 _PRODUCT = re.compile(r"\b(IDP|IMMA)\b")
 _WIDTHS = {"U8": 8, "S8": 8, "U16": 16, "S16": 16, "64": 64, "128": 128, "256": 256}
 
@@ -87,11 +88,15 @@ def bodies_of(code: str) -> dict[str, str]:
 
 def _kernels(text: str, arch: str, report: str, bodies: Mapping[str, str]) -> Iterator[CompiledKernel]:
     found = {one.name: one for one in reports(report)}
+    dynamic: dict[str, int] = {}
+    for name, launched in _LAUNCH.findall(text):
+        dynamic[name] = max(dynamic.get(name, 0), int(launched))
     for bound, name in _KERNEL.findall(text):
         one, body, threads = found[name], bodies[name], int(bound)
+        shared = one.shared + dynamic.get(name, 0)
         yield CompiledKernel(
-            name.removesuffix("_kernel"), arch, threads, one.registers, one.stack, one.spilled, one.shared,
-            occupancy(arch, threads, one.registers, one.shared),
+            name.removesuffix("_kernel"), arch, threads, one.registers, one.stack, one.spilled, shared,
+            occupancy(arch, threads, one.registers, shared),
             tuple(sorted(Counter(map(_width, _LOAD.finditer(body))).items())),
             tuple(sorted(Counter(_PRODUCT.findall(body)).items())),
         )  # fmt: skip
