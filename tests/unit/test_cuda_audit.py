@@ -1,4 +1,4 @@
-"""`logos explain --compiled`: what ptxas and the disassembly say of kernels, above all those that decide decode speed."""
+"""`logos explain --compiled`: what ptxas and the disassembly say of kernels, above all those that decoding waits for."""
 
 from __future__ import annotations
 
