@@ -9,7 +9,7 @@ from typing import Any
 from logos.bounds import DTYPES
 from logos.discovery import said
 from logos.hookspecs import API, Job, Target
-from logos.op import Op, Rows, TypeRule
+from logos.op import Op, Rows, Shapes, TypeRule
 from logos.refusal import Refused, refuse
 from logos.source import Spot
 
@@ -82,11 +82,21 @@ def _op_fault(op: Op) -> str | None:
         return f"its op {op.name} has no hole {', '.join(sorted(lost))} in its sentence"
     if not op.pattern.variants or not op.shapes or not callable(op.value):
         return f"its op {op.name} lacks a sentence, shapes or a value"
+    for rule in op.shapes:
+        unsized = _always(op, rule) - rule.operands.keys()
+        if unsized:
+            return f"its op {op.name} has no shape for {', '.join(sorted(unsized))} in `{rule.text}`"
     if op.type is TypeRule.SAME and not op.exact:
         return f"its op {op.name} has the type of its operands but is not exact on Int"
     for index in op.indexes:
         op.table(index)
     return None if op.rows is None else _rows_fault(op, op.rows)
+
+
+def _always(op: Op, rule: Shapes) -> set[str]:
+    """The tensor operands that are there wherever a shape rule is asked."""
+    optional = {word.text for is_optional, words in op.pattern.parts for word in words if is_optional}
+    return set(op.tensors) - (optional - {*rule.given})
 
 
 def _rows_fault(op: Op, rows: Rows) -> str | None:

@@ -15,9 +15,11 @@ import pluggy
 
 from logos.hookspecs import API, Specs
 from logos.near import suggestion
-from logos.source import printable
+from logos.refusal import Refusal
+from logos.source import Spot, printable
 
 GROUP = "logos"
+OWN = "logos-build"
 HOOKS = tuple(name for name in dir(Specs) if name.startswith("logos_"))
 _MISSPELT = 0.85
 
@@ -113,6 +115,20 @@ def said(error: BaseException) -> str:
     """An exception in one line."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def plugin_fault(error: BaseException) -> Refusal | None:
+    """What to say of an exception that nobody caught and that arose in a plugin from outside: which plugin, and where
+    in its code (`plugin-failed`). None for any other: that is LOGOS's own fault, whose traceback should be seen."""
+    found: list[Problem] = []
+    points = {point.module.partition(".")[0]: point for point in _entry_points(found)}
+    for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
+        point = points.get(str(frame.f_globals.get("__name__")).partition(".")[0])
+        if point is not None and _distribution(point)[0] != OWN:
+            what = printable(f"plugin {point.name} of distribution {_distribution(point)[0]} raised {said(error)}")
+            where = Spot(f"{frame.f_code.co_filename}:{line}")
+            return Refusal("plugin-failed", what, where, "tell its authors; -v shows the traceback")
+    return None
 
 
 def hook_fault(plugin: object) -> str | None:

@@ -226,6 +226,10 @@ def twice(rows: Rows) -> Op:
          "logos_ops(): its op twice lacks a sentence, shapes or a value"),
         ("logos_ops", lambda: [Op("twice", "twice X", (Shapes("X (r, c) -> (r, c)"),), len, counts=("N",))],
          "logos_ops(): its op twice has no hole N in its sentence"),
+        ("logos_ops", lambda: [Op("twice", "twice X by Y", (Shapes("X (r, c) -> (r, c)"),), len)],
+         "logos_ops(): its op twice has no shape for Y in `X (r, c) -> (r, c)`"),
+        ("logos_ops", lambda: [Op("twice", "twice X [by Y]", (Shapes("X (r, c) -> (r, c)", given=("Y",)),), len)],
+         "logos_ops(): its op twice has no shape for Y in `X (r, c) -> (r, c)`"),
         ("logos_ops", lambda: [twice(Rows(("Y",)))],
          "logos_ops(): the rule for many steps of its op twice holds ('Y',), not names of operands that it reads"),
         ("logos_ops", lambda: [twice(Rows("X"))],  # type: ignore[arg-type]

@@ -7,7 +7,9 @@ import importlib
 import io
 import os
 import sys
+import traceback
 from importlib.metadata import version
+from typing import TypeGuard
 
 import click
 
@@ -89,15 +91,30 @@ def main(args: list[str] | None = None) -> None:
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
         code = INTERRUPTED
-    except OSError as error:
-        code = _output_fault(error)
+    except Exception as error:
+        code = _output_fault(error) if _is_output_fault(error) else _plugin_fault(error, arguments)
     sys.exit(code)
 
 
-def _output_fault(error: OSError) -> int:
-    """The exit code where standard output could not be written; any other error is raised again."""
-    if error.errno not in _OUTPUT_FAULTS or error.filename is not None:
+def _plugin_fault(error: Exception, arguments: list[str]) -> int:
+    """The exit code where a plugin from outside raised what nobody expects; any other error is raised again."""
+    from logos.discovery import plugin_fault
+
+    fault = plugin_fault(error)
+    if fault is None:
         raise error
+    if {"-v", "--verbose"} & set(arguments):
+        traceback.print_exception(error)
+    show(Refused((fault,)), "--json" in arguments)
+    return TOOL_FAILED
+
+
+def _is_output_fault(error: Exception) -> TypeGuard[OSError]:
+    return isinstance(error, OSError) and error.errno in _OUTPUT_FAULTS and error.filename is None
+
+
+def _output_fault(error: OSError) -> int:
+    """The exit code where standard output could not be written."""
     # Python's own exit would write what is left, and fail again.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if isinstance(error, BrokenPipeError):
