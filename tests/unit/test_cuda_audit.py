@@ -1,4 +1,4 @@
-"""`logos explain --compiled`: what ptxas and the disassembly say of kernels, above all those that decoding waits for."""
+"""`logos explain --compiled`: what ptxas and the disassembly say of kernels, those of a decode step above all."""
 
 from __future__ import annotations
 
