@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from test_cuda_choice import job_of, refused
 
-from logos import Q8Reference, Source
-from logos_cuda import emit_marlin_q8_gemm
+from logos import Q8Reference, Source, make_manager, read_program
+from logos_cuda import Multiply, emit_forward, emit_generate, emit_marlin_q8_gemm, forward_graph
 from logos_cuda.choice import choice_notes, storage_of
 from logos_cuda.host_build import compile_host
 from logos_cuda.stages import ForwardError
@@ -24,6 +24,7 @@ Let x be a 20 by 64 tensor of Real.
 Let W be a 64 by 9 tensor of Real.
 Let y be x matmul W.
 """
+FEW = PRODUCT.replace("20 by", "1 by")
 TUNED = Tuning(
     TIMING, 'a "GPU"', 9,
     (Tuned("sm_80", 64, 1536, 576, 6), Tuned("sm_90", 20, 9, 64, 4), Tuned("sm_90", 512, 9, 64, 8)),
@@ -138,6 +139,8 @@ def test_a_job_of_the_kind_writes_its_source(tmp_path: Path) -> None:
     assert artifact.path == "gemm.cu"
     assert "gemm_q8<2, 4>(" in artifact.text
     assert "captured_graph(make_launches" in artifact.text
+    said = next(choice_notes(job_of(tmp_path, PRODUCT, q8="W", kind="gemm")))
+    assert said.startswith("1 weight in Q8_0, 0.0 MB, multiplied mma (-D q8")
 
 
 def reference(n: int, k: int) -> Q8Reference:
@@ -183,3 +186,24 @@ def test_an_emitted_gemm_runs_on_its_weight_s_files(tmp_path: Path) -> None:
         ran = subprocess.run(command, capture_output=True, text=True, check=True)
         assert np.array_equal(np.array(ran.stdout.split(), np.float32).reshape(20, 70), due)
     assert ran.stderr.startswith("2 times, ")
+
+
+def test_the_library_takes_mma_for_several_rows() -> None:
+    graph = read_program(Source("p.lg", PRODUCT), make_manager().grammar)
+    weight = {"W": reference(9, 64)}
+    made = forward_graph(graph, weight, multiply=Multiply.MMA)
+    assert [kernel.name for kernel in made.kernels] == ["quantize_kernel", "gemm_q8_2_kernel"]
+    one = read_program(Source("p.lg", FEW), make_manager().grammar)
+    assert "gemm" not in emit_forward(forward_graph(one, weight, multiply=Multiply.MMA))
+
+
+def test_prompts_of_a_program_that_generates_go_to_the_tensor_cores() -> None:
+    text = (
+        "Let tok be a 1 by 1 tensor of Int.\nLet emb be a 9 by 64 tensor of Real.\n"
+        "Let W be a 64 by 9 tensor of Real.\nLet K be a 9 by 9 tensor of Real.\nLet pos be a 1 by 1 tensor of Int.\n"
+        "Let x be row tok of emb.\nLet l be x matmul W.\nSet row pos of K to l.\nLet next be argmax of l.\n"
+    )
+    program = read_program(Source("p.lg", text), make_manager().grammar)
+    weight = {"W": reference(9, 64)}
+    assert "gemm_q8<" in emit_generate(program, weight, multiply=Multiply.MMA)
+    assert "gemm_q8<" not in emit_generate(program, weight)

@@ -131,8 +131,7 @@ def choice_notes(job: Job) -> Iterator[str]:
     if kept:
         size = sum(leaf.value.size for leaf in kept)
         passes = "" if storage.single_pass else ", experts in two passes"
-        rows = "" if storage.tiling is None else f", {storage.tiling.crossover} rows and more at once by mma"
-        how = f"multiplied {storage.multiply.value}{rows}{passes}"
+        how = f"multiplied {_ways(storage)}{passes}"
         yield f"{_weights(len(kept))} in Q8_0, {_megabytes(size * _Q8_BYTES)}, {how} (-D q8, -D multiply, -D experts)"
         rounded = [bound for name in sorted(storage.q8) if not _stored_q8(graph, bound := job.binding[name])]
         if rounded:
@@ -149,6 +148,12 @@ def choice_notes(job: Job) -> Iterator[str]:
         yield f"{_weights(len(floats))} in float32, {_megabytes(size * _FLOAT_BYTES)}: {listed}; {asked}"
 
 
+def launch_notes(job: Job) -> Iterator[str]:
+    """What a step launches beside its stages."""
+    if job.options.kind == "generate":
+        yield "a step of kind generate ends with one launch more, which makes of its output what the next one reads"
+
+
 def _untuned(options: Options, tiling: Tiling | None) -> Iterator[str]:
     """That a tuning is of other architectures than those to build for."""
     if options.tune is None or tiling is None or tiling.tuned:
@@ -156,6 +161,13 @@ def _untuned(options: Options, tiling: Tiling | None) -> Iterator[str]:
     if has := sorted({one.arch for one in read_tuning(options.tune).shapes}, key=number_of):
         due = ", ".join(_architectures(options))
         yield f"{options.tune.name} has tiles for {', '.join(has)} and none for {due}: they are as without it (-D arch)"
+
+
+def _ways(storage: Storage) -> str:
+    if storage.tiling is None:
+        return storage.multiply.value
+    least = storage.tiling.crossover
+    return "mma" if least == 1 else f"{storage.multiply.value}, {least} rows and more at once by mma"
 
 
 def _weights(count: int) -> str:
