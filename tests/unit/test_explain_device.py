@@ -197,7 +197,9 @@ def test_memory_is_what_the_emitted_program_takes_when_it_starts(toy: Toy) -> No
         ("forward", ("prefill=3",), True),
     ):
         given = [*CUDA, *(word for option in (f"kind={kind}", *options) for word in ("-D", option))]
-        memory = json.loads(toy.logos("explain", *given, "--json").out)["memory"]
+        record = json.loads(toy.logos("explain", *given, "--json").out)
+        memory, more_launches = record["memory"], [note for note in record["choices"] if "one launch more" in note]
+        assert len(more_launches) == (kind == "generate")
         assert ("many steps of a prompt at once" in memory) == more
         assert toy.logos("emit", *given, "--out", "made").code == 0
         text = (toy.folder / f"made/{kind}.cu").read_text("utf-8")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from logos import API, Artifact, Inputs, Job, Refusal, Role, Spot, Steps, WeightEntry, WeightFile, suggestion
 from logos_cuda.block import block_refusals, block_text
-from logos_cuda.choice import choice_notes, choice_refusals, dtype_of, storage_of, tuning_refusals
+from logos_cuda.choice import choice_notes, choice_refusals, dtype_of, launch_notes, storage_of, tuning_refusals
 from logos_cuda.emit import emit_forward
 from logos_cuda.fusing import FUSES
 from logos_cuda.gemm import gemm_refusals
@@ -91,7 +91,7 @@ class CudaTarget:
 
         plan, made = device_plan(graph_of(job), job.binding), _generation(job)
         more = () if made is None else tuple(prompt_memory(graph_of(job), made))
-        return replace(plan, memory=(*plan.memory, *more), notes=tuple(choice_notes(job)))
+        return replace(plan, memory=(*plan.memory, *more), notes=(*choice_notes(job), *launch_notes(job)))
 
     def compiled(self, job: Job) -> Sequence[CompiledKernel]:
         """Every kernel of the source for every architecture. Refused as `logos_cuda.audit.compiled_kernels` says."""
