@@ -164,16 +164,16 @@ class Bench:
             command = ["nvcc", *COMPILE, f"-arch={arch}", f"-I{include}", "-o", str(self.program), str(source)]
             subprocess.run(command, check=True)
 
-    def run(self, cases: Sequence[Case], **environment: str) -> list[Result]:
-        """Every case in one run of the program. AssertionError with what it said where it fails."""
+    def run(self, cases: Sequence[Case], prefix: Sequence[str] = (), **environment: str) -> list[Result]:
+        """Every case in one run of the program, under the command of `prefix` if given. AssertionError with what it
+        said where it fails."""
         plan, data, out = (self.folder / name for name in ("plan", "data", "out"))
         written = [_plan(case, self.numbers) for case in cases]
         plan.write_bytes(struct.pack("<q", len(cases)) + b"".join(plan for plan, _ in written))
         data.write_bytes(b"".join(data for _, data in written))
         settings = {"LOGOS_HOST_POISON": "1", "ASAN_OPTIONS": "detect_leaks=0", **environment}
-        ran = subprocess.run(
-            [self.program, plan, data, out], capture_output=True, text=True, env=settings, timeout=1800, check=False
-        )
+        command = [*prefix, self.program, plan, data, out]
+        ran = subprocess.run(command, capture_output=True, text=True, env=settings, timeout=1800, check=False)
         assert ran.returncode == 0, f"exit {ran.returncode}: {ran.stderr[-3000:]}"
         return _results(cases, out.read_bytes())
 

@@ -77,6 +77,16 @@ def test_thirty_shapes_of_every_count_on_a_gpu(tmp_path: Path) -> None:
     assert faults(Bench(tmp_path, kernels(), arch="native"), range(SHAPES), "forward") == []
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(shutil.which("compute-sanitizer") is None, reason="needs compute-sanitizer on PATH")
+@pytest.mark.parametrize("tool", ["memcheck", "racecheck", "synccheck", "initcheck"])
+def test_the_device_s_sanitizer_finds_nothing(tool: str, tmp_path: Path) -> None:
+    prefix = ("compute-sanitizer", "--tool", tool, "--error-exitcode", "9")
+    cases = [one for spec in SPECS for one in spec.cases(QUICK)]
+    results = Bench(tmp_path, kernels(), arch="native").run(cases, prefix)
+    assert [what for one, result in zip(cases, results, strict=True) for what in differences(one, result)] == []
+
+
 def shaped(nt: int, m: int, k: int, n: int, seed: int = 0) -> Case:
     return product(tensor(nt, "b") if nt else dp4a("b"), m, k, n, np.random.default_rng(seed), 1)
 
