@@ -30,7 +30,7 @@ def fault(offered: Any, kind: type[Any]) -> str | None:
 def _fault(offered: Any, kind: type[Any]) -> str | None:
     what = f"a {type(offered).__name__}"
     if kind is Target and getattr(offered, "api", API) != API:
-        return f"its target {offered.name} is for contract version {offered.api}; this is version {API}"
+        return f"its target {offered.name} is for contract version {offered.api!r}; this is version {API}"
     if kind is Op:
         return _op_fault(offered) if isinstance(offered, Op) else f"{what} is no Op"
     missing = [name for name in dir(kind) if not name.startswith("_") and not hasattr(offered, name)]

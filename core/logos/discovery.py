@@ -136,7 +136,7 @@ def hook_fault(plugin: object) -> str | None:
     call, misspelt or without its marker."""
     version = getattr(plugin, "logos_api", API)
     if version != API:
-        return f"it is for contract version {version}; this is version {API}"
+        return f"it is for contract version {version!r}; this is version {API}"
     for name in dir(plugin):
         member = getattr(plugin, name, None)
         options = getattr(member, "logos_impl", None)

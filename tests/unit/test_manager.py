@@ -213,6 +213,8 @@ def twice(rows: Rows) -> Op:
          f"logos_targets(): its target board is for contract version {API + 1}; this is version {API}"),
         ("logos_targets", lambda: [SimpleNamespace(name="board", api=API + 7)],
          f"logos_targets(): its target board is for contract version {API + 7}; this is version {API}"),
+        ("logos_targets", lambda: [target(api=str(API))],
+         f"logos_targets(): its target board is for contract version '{API}'; this is version {API}"),
         ("logos_checkpoints", lambda: [target()], "logos_checkpoints(): a SimpleNamespace is no CheckpointFormat: "
          "it has no open, reads"),
         ("logos_families", lambda: [target()],

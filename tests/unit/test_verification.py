@@ -106,6 +106,12 @@ def test_an_argmax_outside_its_operand_never_holds(index: int) -> None:
     assert verdict("bfloat16", [2.0, 2.0, 2.0], index) == Verdict("next", INF, 0.0)
 
 
+@pytest.mark.parametrize("index", [np.nan, np.inf, 1e300])
+@pytest.mark.filterwarnings("error")
+def test_an_argmax_that_is_no_number_never_holds_and_warns_of_nothing(index: float) -> None:
+    assert verdict("float32", [1.0, 4.0, 3.0], index) == Verdict("next", INF, 0.0)
+
+
 def test_every_step_of_an_argmax_is_judged() -> None:
     made = graph(PROGRAM)
     logits = array([1.0, 2.0, 2.0], [3.0, 0.0, 0.0])
