@@ -164,8 +164,6 @@ def experts(by: str, gate: bool, q8: bool) -> Make:
             "g": reals(random, count * f, d), "u": reals(random, count * f, d), "w": reals(random, count * d, f),
             "s": reals(random, d, 1),
         }  # fmt: skip
-        if i % 5 == 1:
-            values["r"][:] = values["r"][0]  # Ties everywhere: the lowest numbers are due.
         sentences = ["Let h be rmsnorm of x with weight n."]
         sentences.append(f"Let m be moe of h with router r gate g up u down w top {top} of {count} experts.")
         if gate:
