@@ -14,9 +14,10 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 
-from logos import Refused
+from logos import Refused, Spot, make_manager
 from logos.cli.main import cli
 from logos.cli.schema import NAMES
+from logos.job import target_options
 from logos.project_file import read_workspace
 
 if sys.version_info >= (3, 11):
@@ -68,6 +69,7 @@ WRONG = (
     '[project]\nname = "a/b"\nprogram = "m.lg"\n',
     '[project]\nname = ".."\nprogram = "m.lg"\n',
     '[project]\nname = "-x"\nprogram = "m.lg"\n',
+    '[project]\nname = "a\\nb"\nprogram = "m.lg"\n',
     '[project]\nname = "m"\nauthor = { context = 3 }\n',
     '[project]\nname = "m"\nauthor = { checkpoint = "m.gguf", context = 0 }\n',
     '[project]\nname = "m"\nauthor = { checkpoint = "m.gguf", context = true }\n',
@@ -112,13 +114,40 @@ arch = ["sm_90"]
 
 
 @pytest.mark.parametrize(
-    "target", ["[target.cudo]", "[target.cuda]\nkin = 1", "[target.cuda]\nkind = 1", "[target.cuda]\narch = 'sm_90'"]
+    "target", ["[target.cudo]", "[target.cuda]\nkin = 1", "[target.cuda]\nkind = 1", "[target.cuda]\narch = 90"]
 )
 def test_the_installed_targets_options_are_in_the_schema_that_is_asked_for(target: str) -> None:
     record = tomllib.loads(f"{PROJECT}{target}\n")
     jsonschema.validate(record, {**schema("project"), "properties": {"project": {}, "target": {"type": "object"}}})
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(record, json.loads(printed("project", "--installed")))
+
+
+@pytest.mark.parametrize(
+    ("target", "option", "sound", "wrong"),
+    [
+        ("cuda", "arch", ("'sm_90'", "'sm_80,sm_90'", "['sm_90']"), ("90", "[90]")),
+        ("cuda", "prefill", ("4", "'4'", "'none'"), ("'four'", "true", "[4]")),
+        ("rdu-sambaflow", "selftest", ("2", "'2'"), ("'none'", "'2.5'")),
+        ("rdu-sambaflow", "state", ("'host'",), ("'hosts'",)),
+    ],
+)
+def test_an_option_keeps_the_schema_where_logos_takes_it(
+    target: str, option: str, sound: tuple[str, ...], wrong: tuple[str, ...]
+) -> None:
+    """A list may be the text that `-D` would have, and so may a number."""
+    asked, installed = json.loads(printed("project", "--installed")), make_manager().targets[target]
+    for text in (*sound, *wrong):
+        value = tomllib.loads(f"value = {text}\n")["value"]
+        record = tomllib.loads(f"{PROJECT}[target.{target}]\n{option} = {text}\n")
+        if text in sound:
+            jsonschema.validate(record, asked)
+            target_options(installed, {option: value}, Spot)
+        else:
+            with pytest.raises(jsonschema.ValidationError):
+                jsonschema.validate(record, asked)
+            with pytest.raises(Refused):
+                target_options(installed, {option: value}, Spot)
 
 
 def manifests() -> Iterator[Any]:

@@ -49,13 +49,22 @@ def _table(options: type[Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "additionalProperties": False}
 
 
+_TEXTS: dict[type, dict[str, Any]] = {
+    bool: {"enum": ["true", "false"]},
+    int: {"type": "string", "pattern": "^[+-]?[0-9]+$"},
+    float: {"type": "string", "pattern": "^[+-]?[0-9.]+([eE][+-]?[0-9]+)?$"},
+}
+"""What LOGOS takes for a value as well: the text that `-D` would have."""
+
+
 def _kind(kind: Any) -> dict[str, Any]:
     """A field's type as logos.toml gives it; a file is named by its path."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin is typing.Literal:
         return {"enum": list(arguments)}
     if origin is tuple:
-        return {"type": "array", "items": _kind(arguments[0])}
+        return {"anyOf": [{"type": "array", "items": _kind(arguments[0])}, {"type": "string"}]}
     if type(None) in arguments:
-        return _kind(next(one for one in arguments if one is not type(None)))
-    return {"type": {bool: "boolean", int: "integer", float: "number"}.get(kind, "string")}
+        return {"anyOf": [_kind(next(one for one in arguments if one is not type(None))), {"const": "none"}]}
+    plain = {"type": {bool: "boolean", int: "integer", float: "number"}.get(kind, "string")}
+    return {"anyOf": [plain, _TEXTS[kind]]} if kind in _TEXTS else plain
