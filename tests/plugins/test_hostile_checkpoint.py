@@ -121,6 +121,13 @@ def test_an_index_that_names_no_file_of_the_folder(folder: Path, homes: Any, say
     assert said(folder) == says
 
 
+def test_the_index_is_a_file_of_the_checkpoint(folder: Path) -> None:
+    """So that a build is due again when it names other files."""
+    index = folder / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": "model.safetensors"}}), "utf-8")
+    assert opened(folder).files == (folder / "config.json", index, folder / "model.safetensors")
+
+
 @pytest.mark.parametrize(
     ("values", "says"),
     [

@@ -13,6 +13,7 @@ from typing import Any
 from logos import Refused, Spot, Tensor, refuse
 
 BYTES = {"F32": 4, "F16": 2, "BF16": 2}
+INDEX = "model.safetensors.index.json"
 LONGEST_HEADER = 100_000_000
 MOST_DIMENSIONS = 8
 
@@ -33,7 +34,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def shard_paths(path: Path) -> list[Path]:
     """model.safetensors, or the files that the index names."""
-    index = path / "model.safetensors.index.json"
+    index = path / INDEX
     homes = read_json(index).get("weight_map") if index.is_file() else {"every tensor": "model.safetensors"}
     if not isinstance(homes, dict) or not all(is_shard_name(name) for name in homes.values()):
         raise broken(index, "its weight_map does not say which safetensors file of this folder holds each tensor")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from logos import FORMATS, Checkpoint, Spot, Tensor, Text, refuse
-from logos_sample.container import broken, read_json, shard_paths, tensors_of
+from logos_sample.container import INDEX, broken, read_json, shard_paths, tensors_of
 
 KEYS = {
     "num_hidden_layers": "block_count",
@@ -77,7 +77,8 @@ class HuggingFaceCheckpoint:
         config = {key: value for key, value in read_json(path / "config.json").items() if value is not None}
         shards = shard_paths(path)
         self.path = path
-        self.files = (path / "config.json", *shards)
+        described = (path / "config.json", path / INDEX)
+        self.files = (*(file for file in described if file.is_file()), *shards)
         self.metadata: Mapping[str, object] = metadata(path / "config.json", config)
         self.tensors: dict[str, Tensor] = {}
         self.rows: dict[str, Any] = {}
