@@ -24,9 +24,9 @@ TESTS = ROOT / "tests"
 LAYERS = (
     ("source", "refusal", "near", "late", "atomic", "stamps", "lock", "cache", "bounds"),
     ("op", "shapes"),
-    ("ops", "grammar", "sentences", "misread", "graph"),
+    ("ops", "grammar", "loops", "sentences", "misread", "graph"),
     ("parse", "check", "printer", "memory", "reference", "weights", "passes", "prefill", "values",
-     "verification", "device_plan", "measure", "bisection", "finding"),
+     "desugar", "verification", "device_plan", "measure", "bisection", "finding"),
     ("hookspecs", "discovery", "contracts", "manager", "conformance", "job", "author", "artifacts", "extraction",
      "recording", "execution", "engine", "compiled"),
     ("toml_places", "project", "project_file", "selection", "inputs", "journal", "steps", "plan"),

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from logos.near import nearest as nearest
     from logos.near import suggestion as suggestion
     from logos.op import Hole as Hole
+    from logos.op import LoopForm as LoopForm
     from logos.op import Op as Op
     from logos.op import Rows as Rows
     from logos.op import Shapes as Shapes
@@ -127,7 +128,7 @@ _HOMES = {
     "job": ("Request", "bind_request", "load_graph", "make_job"),
     "manager": ("Manager", "make_manager"),
     "near": ("nearest", "suggestion"),
-    "op": ("Hole", "Op", "Rows", "Shapes", "TypeRule"),
+    "op": ("Hole", "LoopForm", "Op", "Rows", "Shapes", "TypeRule"),
     "ops": ("OPS",),
     "parse": ("read_tensor_sentences",),
     "passes.fusion": ("FUSION_STEPS", "FusionStep", "Group", "job_groups", "plan_fusion"),

@@ -8,11 +8,15 @@ from dataclasses import dataclass, field
 
 from logos.grammar import Grammar
 from logos.graph import Graph, Leaf, Node, Operand, Shown, Value
+from logos.loops.block import block_op
+from logos.loops.check import Tensor, check_loop
+from logos.loops.recognize import recognize_loop
+from logos.loops.uses import accesses, outputs
 from logos.near import nearest
 from logos.op import Op, TypeRule
 from logos.parse import LARGEST, Parsed, parse
 from logos.refusal import Refusal, Refused
-from logos.sentences import AnySentence, Broken, Declaration, Fill, Operation, Show
+from logos.sentences import AnySentence, Broken, Declaration, Fill, Loop, Operation, Show, Use
 from logos.shapes import Misfit, Shape, Solution, evaluate, solve
 from logos.source import Source, Span, brief
 
@@ -21,19 +25,25 @@ SUGGESTIONS = 200_000
 _INT64 = range(-(2**63), 2**63)
 
 
-def read_program(source: Source, grammar: Grammar) -> Graph:
-    """Parses and checks a whole program. Raises `Refused` with everything wrong, in the program's order."""
-    return check(parse(source, grammar))
+def read_program(source: Source, grammar: Grammar, recognize: bool = True) -> Graph:
+    """Parses and checks a whole program. Raises `Refused` with everything wrong, in the program's order.
+
+    A loop that is an op's becomes that op; with `recognize` False every loop stays one, and the reference machine runs
+    it as it stands.
+    """
+    return check(parse(source, grammar), grammar.ops if recognize else ())
 
 
-def check(parsed: Parsed) -> Graph:
-    """The graph of parsed sentences. Raises `Refused` with the parse's refusals and its own, in order."""
-    return _Checker(parsed).run()
+def check(parsed: Parsed, ops: tuple[Op, ...] = ()) -> Graph:
+    """The graph of parsed sentences; loops that are one of these ops' become that op. Raises `Refused` with the parse's
+    refusals and its own, in order."""
+    return _Checker(parsed, ops).run()
 
 
 @dataclass
 class _Checker:
     parsed: Parsed
+    ops: tuple[Op, ...]
     refusals: list[Refusal] = field(default_factory=list)
     declared: dict[str, Declaration] = field(default_factory=dict)
     produced: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
@@ -47,6 +57,7 @@ class _Checker:
     versions: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     fills: dict[str, dict[int, int | float]] = field(default_factory=lambda: defaultdict(dict))
     written: set[str] = field(default_factory=set)
+    makes: dict[int, str | None] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
     shows: list[Shown] = field(default_factory=list)
     output: Value | None = None
@@ -62,7 +73,10 @@ class _Checker:
             sentences = self.parsed.sentences
             place = sentences[-1].span if sentences else Span(source, 1, 1, 1)
             what = "the program has no output: no operation other than `Set row` computes anything"
-            self.refuse("no-output", what, place, "add an operation, such as `Let y be silu of x.`")
+            next_ = "add an operation, such as `Let y be silu of x.`"
+            if self.makes:
+                next_ += ", or let a loop set every item of a declared tensor before it reads one"
+            self.refuse("no-output", what, place, next_)
         found = [*self.parsed.refusals, *self.refusals]
         if found:
             raise Refused(sorted(found, key=_place))
@@ -89,12 +103,35 @@ class _Checker:
                 self.produced[sentence.out].append(position)
             elif isinstance(sentence, Broken) and sentence.out is not None:
                 self.broken.add(sentence.out)
+        self.survey_loops()
         for name, declaration in self.declared.items():
             if name not in self.produced:
                 real = declaration.real
                 self.now[name] = Value(name, 0, declaration.rows, declaration.columns, real)
         self.broken -= self.declared.keys()
         self.now.update(dict.fromkeys(self.broken))
+
+    def survey_loops(self) -> None:
+        """What each loop makes. What is read above it, and made nowhere above, is what the last step left: a state."""
+        shapes = {name: (said.rows, said.columns) for name, said in self.declared.items()}
+        read: set[str] = set()
+        made_above: set[str] = set()
+        for position, sentence in enumerate(self.parsed.sentences):
+            if isinstance(sentence, Operation):
+                read |= set(sentence.op.inputs) - made_above
+                made_above.add(sentence.out)
+            elif isinstance(sentence, Show):
+                read |= {sentence.variable} - made_above
+            elif isinstance(sentence, Loop):
+                made = tuple(name for name in outputs(sentence.loop, shapes) if name not in read)
+                read |= sentence.spans.keys() - made_above - set(made)
+                made_above |= set(made)
+                self.makes[id(sentence)] = made[0] if made else None
+                for name in made:
+                    self.produced[name] = sorted((*self.produced[name], position))
+                if len(made) > 1:
+                    what = f"this loop makes {' and '.join(made)}; a loop makes one tensor whole"
+                    self.refuse("loop-makes-several", what, sentence.span, "write a loop for each of them")
 
     def declare(self, sentence: Declaration) -> None:
         name, first = sentence.variable, self.declared.get(sentence.variable)
@@ -130,10 +167,12 @@ class _Checker:
             self.show(sentence)
         elif isinstance(sentence, Operation):
             self.operation(sentence)
+        elif isinstance(sentence, Loop):
+            self.loop(sentence)
         elif isinstance(sentence, Broken) and sentence.out in self.broken:
             self.now[sentence.out] = None
 
-    def read(self, name: str, sentence: Operation | Show, hole: str) -> Value | None:
+    def read(self, name: str, sentence: Operation | Loop | Show, hole: str) -> Value | None:
         """The newest value of a name at a hole; None, with the refusal said, where there is none or its shape is
         unknown."""
         self.touched.setdefault(name, sentence.span.line)
@@ -229,6 +268,40 @@ class _Checker:
             self.nodes.append(node)
             self.output = out if out is not None else self.output
 
+    def loop(self, sentence: Loop) -> None:
+        """A loop is an operation of its own: it makes a tensor whole, and writes what else it sets."""
+        before, out = self.faults, self.makes[id(sentence)]
+        tensors: dict[str, Tensor | None] = {}
+        sets: dict[str, None] = {}
+        for access in accesses(sentence.loop):
+            name = access.item.tensor
+            if access.sets:
+                sets.setdefault(name)
+            if name not in tensors:
+                tensors[name] = self.tensor(name, sentence, name == out)
+        if not sets:
+            what = "this loop sets no tensor of the program, so it does nothing"
+            self.refuse("loop-sets-nothing", what, sentence.span, "set the items of a declared tensor in it")
+        proved = check_loop(sentence.loop, tensors, self.refuse)
+        known = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+        self.written |= sets.keys() - {out}
+        if len(known) < len(tensors) or before != self.faults:
+            self.now.update(dict.fromkeys([out] if out else ()))
+            return
+        found = recognize_loop(sentence.loop, known, out, self.ops) if self.ops else None
+        op, operands = found or block_op(sentence.loop, known, out, proved)
+        spans = {hole: sentence.at(name) for hole, name in operands.items() if isinstance(name, str)}
+        name = out if out is not None else str(operands[op.writes[0]])
+        self.operation(Operation(name, Use(op, operands), span=sentence.span, spans=spans))
+
+    def tensor(self, name: str, sentence: Loop, made: bool) -> Tensor | None:
+        """A tensor that a loop uses; None, where its shape is not known or the reason is said."""
+        if made:
+            said = self.declared[name]
+            return Tensor(said.rows, said.columns, said.real)
+        value = self.read(name, sentence, name)
+        return None if value is None else Tensor(value.rows, value.columns, value.real)
+
     def requirements(self, sentence: Operation) -> None:
         use = sentence.op
         for hole, needed in use.decl.requires.items():
@@ -295,8 +368,8 @@ class _Checker:
         return op.writes
 
     def writes_int(self, op: Op, operands: Mapping[str, Operand]) -> bool:
-        if not op.exact:
-            return False
+        if op.block is not None or not op.exact:
+            return op.block is not None
         tensors = [operands.get(hole) for hole in op.tensors]
         return all(value is None or (isinstance(value, Value) and not value.real) for value in tensors)
 

@@ -30,7 +30,8 @@ LONGEST_LITERAL = 40
 """Characters of a literal, at most: a longer one is refused before it is read."""
 
 
-def _is_name(word: str) -> bool:
+def is_name(word: str) -> bool:
+    """Whether a word is a name by its form."""
     return word.isidentifier() and word.isascii()
 
 
@@ -40,10 +41,10 @@ def _literal(form: re.Pattern[str]) -> Callable[[str], bool]:
 
 _is_row = _literal(ROW)
 _FORMS: Mapping[Hole, Callable[[str], bool]] = {
-    Hole.TENSOR: _is_name,
-    Hole.NEW: _is_name,
+    Hole.TENSOR: is_name,
+    Hole.NEW: is_name,
     Hole.TYPE: ("Real", "Int").__contains__,
-    Hole.INDEX: lambda word: _is_name(word) or _is_row(word),
+    Hole.INDEX: lambda word: is_name(word) or _is_row(word),
     Hole.COUNT: _literal(COUNT),
     Hole.VALUE: _literal(VALUE),
 }

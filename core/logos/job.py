@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from logos.check import read_program
-from logos.graph import Graph
+from logos.graph import Graph, Node
 from logos.hookspecs import Job, Target
+from logos.loops.check import Tensor
+from logos.loops.recognize import nearest_op
 from logos.manager import Manager
 from logos.near import suggestion
 from logos.refusal import Refusal, Refused, refuse
@@ -121,10 +123,13 @@ def make_job(
 
 
 def unspelled(manager: Manager, graph: Graph, target: Target) -> Iterable[Refusal]:
-    """One refusal for each op of the program that the target does not spell, with every place that uses it."""
+    """One refusal for each op of the program that the target does not spell, with every place that uses it, and one
+    for each loop that no op computes."""
     places: dict[str, list[Place]] = {}
     for node in graph.nodes:
-        if node.op.name not in target.spells:
+        if node.op.block is not None:
+            yield _novel_loop(manager, node, target)
+        elif node.op.name not in target.spells:
             places.setdefault(node.op.name, []).append(node.span)
     for name, found in places.items():
         others = [other.name for other in manager.targets.values() if name in other.spells]
@@ -134,6 +139,19 @@ def unspelled(manager: Manager, graph: Graph, target: Target) -> Iterable[Refusa
         if others:
             next_ = f"build for {' or '.join(others)}, or {next_}"
         yield Refusal("op-not-spelled", what, found[0], next_, tuple(found[1:]))
+
+
+def _novel_loop(manager: Manager, node: Node, target: Target) -> Refusal:
+    assert node.op.block is not None
+    values = (*node.inputs, *node.results)
+    tensors = {value.name: Tensor(value.rows, value.columns, value.real) for value in values}
+    near = nearest_op(node.op.block, tensors, manager.ops)
+    what = f"target {target.name} does not take a loop that no op computes"
+    next_ = "write what the loop computes as sentences; the reference machine runs it as it is"
+    if near is not None:
+        what += f": the nearest op is {near.op}, and line {near.line} is the first that differs"
+        next_ = f"`logos explain {near.op}` shows the loops of {near.op}; or {next_}"
+    return Refusal("novel-loop", what, node.span, next_)
 
 
 def with_files(target: Target, request: Request) -> Request:

@@ -8,7 +8,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from logos.loops.records import Repeat
 
 
 class Hole(Enum):
@@ -142,6 +145,20 @@ class Rows:
     reads: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class LoopForm:
+    """The form of a sentence that loops are asked for: the holes that it has, the shape rule that holds for it, and the
+    row holes that are numbers in the sentence, not variables."""
+
+    present: frozenset[str]
+    rule: Shapes
+    literal: frozenset[str] = frozenset()
+
+    def row(self, hole: str) -> str:
+        """The row at a hole, counted from 0, as an expression of a loop."""
+        return hole if hole in self.literal else f"item 1, 1 of {hole}"
+
+
 @dataclass(frozen=True, eq=False)
 class Op:
     """An operation of the language, declared once.
@@ -162,6 +179,10 @@ class Op:
     requires   hole → hole that must be present with it
     negative   holes that noise fills with −|u| (the rate of a decay)
     rows       how T steps are made at once; None where nobody said, and programs run it one step at a time
+    loops      what the sentence stands for: one loop, as text, whose tensors are called as the holes and whose sizes
+               are the symbols of the form's shape rule, the counts and literals of the sentence, and for a pair of
+               `divides` the quotient (`H_per_KV`). None where nobody said
+    block      of a loop in a program that no op computes, the loop; None of every op that has a sentence
     """
 
     name: str
@@ -179,6 +200,8 @@ class Op:
     negative: tuple[str, ...] = ()
     statement: bool = False
     rows: Rows | None = None
+    loops: Callable[[LoopForm], str] | None = None
+    block: Repeat | None = None
 
     @cached_property
     def pattern(self) -> Pattern:

@@ -8,10 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from logos.grammar import Grammar, Rule, fits, make_grammar
+from logos.loops.text import loop_lines, opens_loop, read_loop
+from logos.loops.uses import accesses
 from logos.misread import misread
 from logos.op import Hole, Op
 from logos.refusal import Refusal, Refused
-from logos.sentences import AnySentence, Broken, Declaration, Fill, Operation, Show, Use
+from logos.sentences import AnySentence, Broken, Declaration, Fill, Loop, Operation, Show, Use
 from logos.source import Source, Span, brief
 
 LARGEST = 2**48
@@ -68,9 +70,17 @@ def parse(source: Source, grammar: Grammar) -> Parsed:
     """Reads a whole program; see language.md for the sentences."""
     sentences: list[AnySentence] = []
     refusals: list[Refusal] = []
+    done = 0
     for number, text in enumerate(source.lines, 1):
         stripped = text.strip(" \t")
-        if not stripped or stripped[0] == "#":
+        if number <= done or not stripped or stripped[0] == "#":
+            continue
+        if opens_loop(stripped):
+            lines = loop_lines(source, number)
+            sentence, faults = _loop(source, lines)
+            sentences.append(sentence)
+            refusals += faults
+            done = lines[-1]
             continue
         line, has_period = _line(source, number, text)
         if not has_period and not stripped.endswith(":"):
@@ -89,7 +99,8 @@ def parse(source: Source, grammar: Grammar) -> Parsed:
 
 def read_tensor_sentences(source: str, ops: Iterable[Op] | None = None) -> tuple[AnySentence, ...]:
     """A program's sentences in order: `Declaration(variable, rows, columns, real)`, `Fill(variable, index, value)` with
-    the index from 1, `Operation(out, op)` with `op.name`, `op.inputs` and `op.writes`, `Show(variable, item, row)`.
+    the index from 1, `Operation(out, op)` with `op.name`, `op.inputs` and `op.writes`, `Loop(loop)`,
+    `Show(variable, item, row)`.
 
     Reads the sentences alone, with the core's ops unless others are given; what they mean together is for
     `read_program` to check. Raises `Refused` with every sentence that is none.
@@ -112,6 +123,19 @@ def _line(source: Source, number: int, text: str) -> tuple[Line, bool]:
     start = len(text) - len(text.lstrip(" \t"))
     length = len(body.rstrip(" \t")) - start if words else 1
     return Line(Span(source, number, start + 1, length), tuple(words), body), has_period
+
+
+def _loop(source: Source, lines: tuple[int, ...]) -> Made:
+    text = source.lines[lines[0] - 1].rstrip(" \t")
+    start = len(text) - len(text.lstrip(" \t"))
+    span = Span(source, lines[0], start + 1, len(text) - start)
+    loop, faults = read_loop(source, lines)
+    if loop is None:
+        return Broken(None, span=span), faults
+    places: dict[str, Span] = {}
+    for access in accesses(loop):
+        places.setdefault(access.item.tensor, access.item.span)
+    return Loop(loop, span=span, spans=places), []
 
 
 def _no_period(line: Line) -> Refusal:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 
 from logos.graph import Graph, Leaf, Node, Shown, Value
+from logos.loops.records import head, lines
 from logos.op import Hole
 
 
@@ -15,26 +16,36 @@ def print_program(graph: Graph) -> str:
 
 
 def _sentences(graph: Graph) -> Iterator[str]:
+    made = {node.out.name: node.out for node in graph.nodes if node.op.block is not None and node.out is not None}
+    for value in (*(leaf.value for leaf in graph.leaves), *made.values()):
+        yield declaration(value)
     for leaf in graph.leaves:
-        value = leaf.value
-        yield f"Let {value.name} be a {value.rows} by {value.columns} tensor of {'Real' if value.real else 'Int'}."
-    for leaf in graph.leaves:
-        yield from _fills(leaf)
+        yield from fills(leaf)
     shows = deque(graph.shows)
     for node in graph.nodes:
         while shows and shows[0].after <= node.index:
-            yield _show(shows.popleft())
-        yield sentence(node)
+            yield show(shows.popleft())
+        if node.op.block is None:
+            yield sentence(node)
+        else:
+            yield from lines((node.op.block,))
     for shown in shows:
-        yield _show(shown)
+        yield show(shown)
 
 
-def _fills(leaf: Leaf) -> Iterator[str]:
+def declaration(value: Value) -> str:
+    """The sentence that declares a value's name."""
+    return f"Let {value.name} be a {value.rows} by {value.columns} tensor of {'Real' if value.real else 'Int'}."
+
+
+def fills(leaf: Leaf) -> Iterator[str]:
+    """The sentences that give a leaf its initial values."""
     for index, value in leaf.fills:
         yield f"Set item {index + 1} of {leaf.name} to {value!r}."
 
 
-def _show(shown: Shown) -> str:
+def show(shown: Shown) -> str:
+    """The `Show` sentence."""
     name = shown.value.name
     if shown.item is not None:
         return f"Show item {shown.item} of {name}."
@@ -42,7 +53,10 @@ def _show(shown: Shown) -> str:
 
 
 def sentence(node: Node) -> str:
-    """The node's sentence, in the words of its op. A literal that is its default is left out."""
+    """The node's sentence, in the words of its op; of a loop that no op computes, its first line. A literal that is its
+    default is left out."""
+    if node.op.block is not None:
+        return head(node.op.block)
     words = []
     for optional, part in node.op.pattern.parts:
         holes = [word.text for word in part if word.hole is not None]

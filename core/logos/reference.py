@@ -88,6 +88,7 @@ def evaluate(node: Node, now: Mapping[Value, Array]) -> dict[Value, Array]:
 def _arguments(node: Node, now: Mapping[Value, Array]) -> dict[str, Any]:
     tensors = [node.operands[hole] for hole in node.op.tensors]
     as_int = node.op.exact and not any(isinstance(value, Value) and value.real for value in tensors)
+    as_int = as_int or node.op.block is not None
     arguments: dict[str, Any] = {}
     for hole, operand in node.operands.items():
         if hole in node.op.indexes:

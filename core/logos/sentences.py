@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from logos.loops.records import Repeat
 from logos.op import Hole, Op
 from logos.source import Source, Span
 
@@ -78,6 +79,14 @@ class Operation(Sentence):
 
 
 @dataclass(frozen=True)
+class Loop(Sentence):
+    """`Repeat for I from A to B:` and its body: a loop at the left edge. The place of a hole is that of the first use
+    of the tensor of that name."""
+
+    loop: Repeat
+
+
+@dataclass(frozen=True)
 class Show(Sentence):
     """`Show V.`, `Show item N of V.` (from 1), `Show row P of V.` (from 0)."""
 
@@ -93,7 +102,7 @@ class Broken(Sentence):
     out: str | None
 
 
-AnySentence = Declaration | Fill | Operation | Show | Broken
+AnySentence = Declaration | Fill | Operation | Loop | Show | Broken
 
 HOLE_WORDS: Mapping[Hole, str] = {
     Hole.TENSOR: "a name",

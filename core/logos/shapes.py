@@ -74,6 +74,13 @@ def solve(
     return solutions[0]
 
 
+def solve_rule(
+    rule: Shapes, names: Mapping[str, str], shapes: Mapping[str, Shape | None], counts: Mapping[str, int]
+) -> Solution:
+    """One rule held against operands and counts, as `solve` holds each."""
+    return _Solving(rule, names, shapes, counts).run()
+
+
 @dataclass(frozen=True)
 class _Solving:
     """One rule held against one sentence."""

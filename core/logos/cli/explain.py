@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from logos.device_plan import DevicePlan
     from logos.graph import Graph
     from logos.hookspecs import Artifact, Job, Target
+    from logos.manager import Manager
     from logos.passes.fusion import Group
     from logos.weights.binding import Binding
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 @program_options
 @target_options
 @hold_option
+@click.option("--desugar", "as_loops", is_flag=True, help="Print the program of loops that PROGRAM stands for.")
 @click.option("--compiled", is_flag=True, help="Show what the target's compiler makes of each kernel.")
 @json_option
 @verbose_option
@@ -38,6 +40,7 @@ def command(
     family: str | None,
     options: dict[str, str],
     hold: tuple[str, ...],
+    as_loops: bool,
     compiled: bool,
     as_json: bool,
     verbose: bool,
@@ -57,6 +60,9 @@ def command(
         return
     if len(words) > 1 or not (Path(name).exists() or Path(name).suffix):
         raise unknown_op(name, [op.name for op in manager.ops])
+    if as_loops:
+        _desugar(manager, words[0], target)
+        return
     request = Request(Path(words[0]), checkpoint, weights, family, options=options, hold=hold)
     if target is None:
         if compiled or as_json:
@@ -92,6 +98,15 @@ def command(
         click.echo(f"  {stage.title}")
         for path, count in stage.makes:
             click.echo(f"    → {path}{'' if count is None else f': {size(count)}{stage.unit}'}")
+
+
+def _desugar(manager: Manager, program: str, target: str | None) -> None:
+    from logos.desugar import desugar
+    from logos.job import Request, load_graph
+
+    if target is not None:
+        raise click.UsageError("--desugar prints the program for every target: leave --target out")
+    click.echo(desugar(load_graph(manager, Request(Path(program)))), nl=False)
 
 
 def _groups(target: Target, job: Job) -> tuple[Group, ...]:

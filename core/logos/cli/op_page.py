@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 
 def show_op(manager: Manager, name: str) -> None:
-    """Prints an op's sentence, its shapes, what it writes, who spells it, and its documentation."""
+    """Prints an op's sentence, its shapes, what it writes, who spells it, its documentation, and its loops."""
+    from logos.loops.forms import forms_of, own_loop
+    from logos.loops.records import lines
+
     (op,) = [op for op in manager.ops if op.name == name]
     click.echo(f"{op.name}\n\n  {op.pattern.text}.\n")
     for rule in op.shapes:
@@ -26,6 +29,11 @@ def show_op(manager: Manager, name: str) -> None:
     spellers = ["reference", *(target.name for target in manager.targets.values() if op.name in target.spells)]
     click.echo(f"  spelled by: {', '.join(spellers)}\n")
     click.echo(inspect.cleandoc(op.doc))
+    forms = forms_of(op)
+    if forms:
+        click.echo("\nthe loops that it stands for" + (", every optional part said" if len(forms) > 1 else ""))
+        for line in lines((own_loop(op, forms[0]),)):
+            click.echo(f"  {line}")
 
 
 def unknown_op(name: str, known: Iterable[str]) -> Refused:

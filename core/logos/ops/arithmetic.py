@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from logos.op import Op, Rows, Shapes, TypeRule
+from logos.op import LoopForm, Op, Rows, Shapes, TypeRule
 from logos.ops import exact
 from logos.ops.exact import Array
 
@@ -36,6 +36,43 @@ def transpose(X: Array) -> Array:
     return X.T
 
 
+def matmul_loops(form: LoopForm) -> str:
+    return """
+Repeat for row from 1 to m:
+  Repeat for column from 1 to n:
+    Let sum be 0.
+    Repeat for inner from 1 to k:
+      Set sum to sum + item row, inner of A * item inner, column of B.
+    Set item row, column of OUT to sum.
+"""
+
+
+def _pairwise_loops(sign: str, form: LoopForm) -> str:
+    rows, columns = form.rule.operands["B"]
+    place = f"{'row' if rows == 'r' else '1'}, {'column' if columns == 'c' else '1'}"
+    return f"""
+Repeat for row from 1 to r:
+  Repeat for column from 1 to c:
+    Set item row, column of OUT to item row, column of A {sign} item {place} of B.
+"""
+
+
+def plus_loops(form: LoopForm) -> str:
+    return _pairwise_loops("+", form)
+
+
+def hadamard_loops(form: LoopForm) -> str:
+    return _pairwise_loops("*", form)
+
+
+def transpose_loops(form: LoopForm) -> str:
+    return """
+Repeat for row from 1 to r:
+  Repeat for column from 1 to c:
+    Set item column, row of OUT to item row, column of X.
+"""
+
+
 _PAIRWISE = (
     Shapes("A (r, c), B (r, c) -> (r, c)"),
     Shapes("A (r, c), B (1, c) -> (r, c)"),
@@ -51,8 +88,18 @@ OPS = (
         TypeRule.SAME,
         exact=True,
         rows=Rows(("A",), rowwise=True),
+        loops=matmul_loops,
     ),
-    Op("plus", "A plus B", _PAIRWISE, plus, TypeRule.SAME, exact=True, rows=Rows(("A", "B"), True, plus)),
+    Op(
+        "plus",
+        "A plus B",
+        _PAIRWISE,
+        plus,
+        TypeRule.SAME,
+        exact=True,
+        rows=Rows(("A", "B"), True, plus),
+        loops=plus_loops,
+    ),
     Op(
         "hadamard",
         "A hadamard B",
@@ -61,6 +108,15 @@ OPS = (
         TypeRule.SAME,
         exact=True,
         rows=Rows(("A", "B"), True, hadamard),
+        loops=hadamard_loops,
     ),
-    Op("transpose", "transpose of X", (Shapes("X (r, c) -> (c, r)"),), transpose, TypeRule.SAME, exact=True),
+    Op(
+        "transpose",
+        "transpose of X",
+        (Shapes("X (r, c) -> (c, r)"),),
+        transpose,
+        TypeRule.SAME,
+        exact=True,
+        loops=transpose_loops,
+    ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from logos.late import np
-from logos.op import Op, Rows, Shapes
+from logos.op import LoopForm, Op, Rows, Shapes
 from logos.ops.exact import Array
 from logos.ops.pointwise import softmax
 
@@ -90,6 +90,69 @@ def full_attention(Q: Array, K: Array, V: Array, H: int) -> Array:
     return np.asarray(weights @ v).transpose(1, 0, 2).reshape(Q.shape)
 
 
+def rope_loops(form: LoopForm) -> str:
+    width, heads = ("hd", "H") if "H" in form.present else ("(2 * half)", "h")
+    first = f"1, (head - 1) * {width} + pair"
+    rest = f"""  Repeat for place from 2 * half + 1 to {width}:
+    Set item 1, (head - 1) * {width} + place of OUT to item 1, (head - 1) * {width} + place of Q.
+"""
+    return f"""
+Repeat for head from 1 to {heads}:
+  Repeat for pair from 1 to half:
+    Let a be item {first} of Q.
+    Let b be item {first} + half of Q.
+    Set item {first} of OUT to a * item 1, pair of RC - b * item 1, pair of RS.
+    Set item {first} + half of OUT to a * item 1, pair of RS + b * item 1, pair of RC.
+{rest if "H" in form.present else ""}"""
+
+
+def _softmax_and_sum(last: str, of_head: str, of_row: str) -> str:
+    """The scores' softmax, and by its shares the sum of V's rows up to the last; the places of an element of the query
+    head's run and of a table's."""
+    return f"""
+    Let largest be item 1, 1 of scores.
+    Repeat for place from 1 to {last}:
+      If item 1, place of scores > largest:
+        Set largest to item 1, place of scores.
+    Let total be 0.
+    Repeat for place from 1 to {last}:
+      Set item 1, place of scores to exp(item 1, place of scores - largest).
+      Set total to total + item 1, place of scores.
+    Repeat for column from 1 to hd:
+      Let mixed be 0.
+      Repeat for place from 1 to {last}:
+        Set mixed to mixed + item 1, place of scores / total * item place, {of_row} of V.
+      Set item {of_head} of OUT to mixed.
+"""
+
+
+def attention_loops(form: LoopForm) -> str:
+    last = f"{form.row('P')} + 1" if "P" in form.present else "L"
+    of_head, of_row = "1, ((group - 1) * H_per_KV + member - 1) * hd + column", "(group - 1) * hd + column"
+    return f"""
+Repeat for group from 1 to KV:
+  Repeat for member from 1 to H_per_KV:
+    Let scores be a 1 by L tensor of Real.
+    Repeat for place from 1 to {last}:
+      Let score be 0.
+      Repeat for column from 1 to hd:
+        Set score to score + item {of_head} of Q * item place, {of_row} of K.
+      Set item 1, place of scores to score / sqrt(hd).{_softmax_and_sum(last, of_head, of_row)}"""
+
+
+def full_attention_loops(form: LoopForm) -> str:
+    of_head, of_row = "row, (head - 1) * hd + column", "(head - 1) * hd + column"
+    return f"""
+Repeat for row from 1 to T:
+  Repeat for head from 1 to H:
+    Let scores be a 1 by T tensor of Real.
+    Repeat for place from 1 to T:
+      Let score be 0.
+      Repeat for column from 1 to hd:
+        Set score to score + item {of_head} of Q * item place, {of_row} of K.
+      Set item 1, place of scores to score / sqrt(hd).{_softmax_and_sum("T", of_head, of_row)}"""
+
+
 OPS = (
     Op(
         "rope",
@@ -101,6 +164,7 @@ OPS = (
         rope,
         counts=("H",),
         rows=Rows(("Q", "RC", "RS"), value=rope_rows),
+        loops=rope_loops,
     ),
     Op(
         "attention",
@@ -111,6 +175,7 @@ OPS = (
         indexes={"P": "L"},
         variables=("P",),
         rows=Rows(("Q", "P"), value=attention_rows, reads={"K": "P", "V": "P"}),
+        loops=attention_loops,
     ),
     Op(
         "full attention",
@@ -119,5 +184,6 @@ OPS = (
         full_attention,
         counts=("H",),
         rows=Rows(("Q", "K", "V")),
+        loops=full_attention_loops,
     ),
 )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from logos.late import np
-from logos.op import Op, Rows, Shapes
+from logos.op import LoopForm, Op, Rows, Shapes
 from logos.ops.exact import Array
-from logos.ops.pointwise import silu, softmax
+from logos.ops.pointwise import SIGMOID_LINES, silu, softmax
 
 
 def moe(X: Array, WR: Array, WG: Array, WU: Array, WD: Array, TOP: int, EXPERTS: int) -> Array:
@@ -29,6 +29,57 @@ def moe(X: Array, WR: Array, WG: Array, WU: Array, WD: Array, TOP: int, EXPERTS:
     return out
 
 
+def moe_loops(form: LoopForm) -> str:
+    sigmoid = SIGMOID_LINES.replace("    ", "      ")
+    return f"""
+Repeat for row from 1 to t:
+  Let shares be a 1 by EXPERTS tensor of Real.
+  Let largest be 0.
+  Repeat for expert from 1 to EXPERTS:
+    Let score be 0.
+    Repeat for column from 1 to d:
+      Set score to score + item row, column of X * item expert, column of WR.
+    Set item 1, expert of shares to score.
+    If expert = 1:
+      Set largest to score.
+    If score > largest:
+      Set largest to score.
+  Repeat for expert from 1 to EXPERTS:
+    Set item 1, expert of shares to exp(item 1, expert of shares - largest).
+  Let chosen be a 1 by TOP tensor of Int.
+  Let kept be a 1 by TOP tensor of Real.
+  Let total be 0.
+  Repeat for place from 1 to TOP:
+    Let most be -1.
+    Let best be 1.
+    Repeat for expert from 1 to EXPERTS:
+      If item 1, expert of shares > most:
+        Set most to item 1, expert of shares.
+        Set best to expert.
+    Set item 1, place of chosen to best.
+    Set item 1, place of kept to most.
+    Set item 1, best of shares to -1.
+    Set total to total + most.
+  Repeat for column from 1 to d:
+    Set item row, column of OUT to 0.
+  Repeat for place from 1 to TOP:
+    Let expert be item 1, place of chosen.
+    Let hidden be a 1 by f tensor of Real.
+    Repeat for inner from 1 to f:
+      Let x be 0.
+      Let up be 0.
+      Repeat for column from 1 to d:
+        Set x to x + item row, column of X * item (expert - 1) * f + inner, column of WG.
+        Set up to up + item row, column of X * item (expert - 1) * f + inner, column of WU.
+{sigmoid.lstrip(chr(10))}      Set item 1, inner of hidden to x * share * up.
+    Repeat for column from 1 to d:
+      Let sum be 0.
+      Repeat for inner from 1 to f:
+        Set sum to sum + item 1, inner of hidden * item (expert - 1) * d + column, inner of WD.
+      Set item row, column of OUT to item row, column of OUT + item 1, place of kept / total * sum.
+"""
+
+
 OPS = (
     Op(
         "moe",
@@ -42,5 +93,6 @@ OPS = (
         moe,
         counts=("TOP", "EXPERTS"),
         rows=Rows(("X",), rowwise=True),
+        loops=moe_loops,
     ),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from logos.late import np
-from logos.op import Op, Rows, Shapes
+from logos.op import LoopForm, Op, Rows, Shapes
 from logos.ops.exact import Array
 
 EPS = 1e-6
@@ -54,6 +54,64 @@ def l2norm_rows(X: Array, EPS: float, H: int | None) -> Array:
     return np.asarray(x / np.sqrt(np.sum(x * x, axis=2, keepdims=True) + EPS)).reshape(X.shape)
 
 
+def _over_runs(form: LoopForm, body: str) -> str:
+    """The body for each row of X, or for each of H runs of its one row; `{at}` is the place of the element numbered
+    `place` of the run, `{width}` how many there are."""
+    if "H" in form.present:
+        text = body.format(at="1, (head - 1) * w + place", width="w")
+        return f"\nRepeat for head from 1 to H:{text}"
+    return f"\nRepeat for row from 1 to r:{body.format(at='row, place', width='c')}"
+
+
+def rmsnorm_loops(form: LoopForm) -> str:
+    x = "item {at} of X" + (" + item {at} of RES" if "RES" in form.present else "")
+    weight = " * item 1, place of W" if "W" in form.present else ""
+    return _over_runs(
+        form,
+        f"""
+  Let sum be 0.
+  Repeat for place from 1 to {{width}}:
+    Let x be {x}.
+    Set sum to sum + x * x.
+  Let norm be sqrt(sum / {{width}} + EPS).
+  Repeat for place from 1 to {{width}}:
+    Set item {{at}} of OUT to ({x}) / norm{weight}.
+""",
+    )
+
+
+def layernorm_loops(form: LoopForm) -> str:
+    return """
+Repeat for row from 1 to r:
+  Let sum be 0.
+  Repeat for column from 1 to c:
+    Set sum to sum + item row, column of X.
+  Let mean be sum / c.
+  Let squares be 0.
+  Repeat for column from 1 to c:
+    Let x be item row, column of X - mean.
+    Set squares to squares + x * x.
+  Let norm be sqrt(squares / c + EPS).
+  Repeat for column from 1 to c:
+    Let x be item row, column of X - mean.
+    Set item row, column of OUT to x / norm * item 1, column of W + item 1, column of B.
+"""
+
+
+def l2norm_loops(form: LoopForm) -> str:
+    return _over_runs(
+        form,
+        """
+  Let sum be 0.
+  Repeat for place from 1 to {width}:
+    Set sum to sum + item {at} of X * item {at} of X.
+  Let norm be sqrt(sum + EPS).
+  Repeat for place from 1 to {width}:
+    Set item {at} of OUT to item {at} of X / norm.
+""",
+    )
+
+
 OPS = (
     Op(
         "rmsnorm",
@@ -67,6 +125,7 @@ OPS = (
         values={"EPS": EPS},
         requires={"RES": "W"},
         rows=Rows(("X", "RES", "W"), True, rmsnorm_rows),
+        loops=rmsnorm_loops,
     ),
     Op(
         "layernorm",
@@ -75,6 +134,7 @@ OPS = (
         layernorm,
         values={"EPS": EPS},
         rows=Rows(("X", "W", "B"), True, layernorm),
+        loops=layernorm_loops,
     ),
     Op(
         "l2norm",
@@ -87,5 +147,6 @@ OPS = (
         counts=("H",),
         values={"EPS": EPS},
         rows=Rows(("X",), True, l2norm_rows),
+        loops=l2norm_loops,
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from logos.late import np
-from logos.op import Op, Rows, Shapes
+from logos.op import LoopForm, Op, Rows, Shapes
 from logos.ops.exact import Array
 
 
@@ -36,19 +36,73 @@ def softmax(X: Array) -> Array:
     return np.asarray(e / e.sum(axis=1, keepdims=True))
 
 
+_EACH = """
+Repeat for row from 1 to r:
+  Repeat for column from 1 to c:
+"""
+SIGMOID_LINES = """
+    Let small be x.
+    If x > 0:
+      Set small to -x.
+    Set small to exp(small).
+    Let share be small / (1 + small).
+    If x >= 0:
+      Set share to 1 / (1 + small).
+"""
+"""sigmoid(x) is `share`: e to a number that is not positive does not overflow."""
+
+
+def _each(x: str, out: str) -> str:
+    return f"{_EACH}    Let x be {x}.{SIGMOID_LINES}    Set item row, column of OUT to {out}.\n"
+
+
+def softmax_loops(form: LoopForm) -> str:
+    return """
+Repeat for row from 1 to r:
+  Let largest be item row, 1 of X.
+  Repeat for column from 1 to c:
+    If item row, column of X > largest:
+      Set largest to item row, column of X.
+  Let sum be 0.
+  Repeat for column from 1 to c:
+    Set item row, column of OUT to exp(item row, column of X - largest).
+    Set sum to sum + item row, column of OUT.
+  Repeat for column from 1 to c:
+    Set item row, column of OUT to item row, column of OUT / sum.
+"""
+
+
+def sigmoid_loops(form: LoopForm) -> str:
+    return _each("item row, column of X", "share")
+
+
+def silu_loops(form: LoopForm) -> str:
+    return _each("item row, column of X", "x * share")
+
+
+def gelu_loops(form: LoopForm) -> str:
+    x = "item row, column of X"
+    return _each(f"2 * sqrt(2 / {math.pi!r}) * ({x} + 0.044715 * pow({x}, 3))", f"{x} * share")
+
+
+def swiglu_loops(form: LoopForm) -> str:
+    return _each("item row, column of GATE", "x * share * item row, column of UP")
+
+
 _SAME = (Shapes("X (r, c) -> (r, c)"),)
 _ROWS = Rows(("X",), rowwise=True)
 
 OPS = (
-    Op("softmax", "softmax of X", _SAME, softmax, rows=_ROWS),
-    Op("sigmoid", "sigmoid of X", _SAME, sigmoid, rows=_ROWS),
-    Op("silu", "silu of X", _SAME, silu, rows=_ROWS),
-    Op("gelu", "gelu of X", _SAME, gelu, rows=_ROWS),
+    Op("softmax", "softmax of X", _SAME, softmax, rows=_ROWS, loops=softmax_loops),
+    Op("sigmoid", "sigmoid of X", _SAME, sigmoid, rows=_ROWS, loops=sigmoid_loops),
+    Op("silu", "silu of X", _SAME, silu, rows=_ROWS, loops=silu_loops),
+    Op("gelu", "gelu of X", _SAME, gelu, rows=_ROWS, loops=gelu_loops),
     Op(
         "swiglu",
         "swiglu of GATE and UP",
         (Shapes("GATE (r, c), UP (r, c) -> (r, c)"),),
         swiglu,
         rows=Rows(("GATE", "UP"), True, swiglu),
+        loops=swiglu_loops,
     ),
 )

@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from logos.late import np
-from logos.op import Op, Rows, Shapes
+from logos.op import LoopForm, Op, Rows, Shapes
 from logos.ops.exact import Array
-from logos.ops.pointwise import silu
+from logos.ops.pointwise import SIGMOID_LINES, silu
 
 
 def causal_conv(X: Array, WC: Array, CS: Array, TAPS: int) -> tuple[Array, dict[str, Any]]:
@@ -63,6 +63,63 @@ def gated_delta_rows(
     return y.reshape(steps, HV * d), {"S": s.reshape(HV * d, d)}
 
 
+def causal_conv_loops(form: LoopForm) -> str:
+    return """
+Repeat for column from 1 to c:
+  Repeat for tap from 1 to TAPS - 1:
+    Set item tap, column of CS to item tap + 1, column of CS.
+  Set item TAPS, column of CS to item 1, column of X.
+  Let sum be 0.
+  Repeat for tap from 1 to TAPS:
+    Set sum to sum + item tap, column of CS * item tap, column of WC.
+  Set item 1, column of OUT to sum.
+"""
+
+
+def decay_loops(form: LoopForm) -> str:
+    return """
+Repeat for row from 1 to r:
+  Repeat for column from 1 to c:
+    Let x be item row, column of AR + item row, column of DT.
+    Let rate be item row, column of AL.
+    Let kept be 0.
+    If x > 0:
+      Set kept to pow(1 + exp(-x), rate) * exp(rate * x).
+    If x <= 0:
+      Set kept to pow(1 + exp(x), rate).
+    Set item row, column of OUT to kept.
+"""
+
+
+def gated_delta_loops(form: LoopForm) -> str:
+    head = "(turn - 1) * HK + group"
+    at, of_key = f"({head} - 1) * d", "(group - 1) * d"
+    sigmoid = SIGMOID_LINES.replace("    ", "      ")
+    return f"""
+Repeat for turn from 1 to HV_per_HK:
+  Repeat for group from 1 to HK:
+    Let squares be 0.
+    Let read be a 1 by d tensor of Real.
+    Repeat for row from 1 to d:
+      Let seen be 0.
+      Repeat for column from 1 to d:
+        Set seen to seen + item {at} + row, column of S * item 1, {of_key} + column of K.
+      Let kept be item 1, {head} of A.
+      Let change be item 1, {head} of B * (item 1, {at} + row of V - kept * seen).
+      Let sum be 0.
+      Repeat for column from 1 to d:
+        Let old be item {at} + row, column of S.
+        Set item {at} + row, column of S to kept * old + change * item 1, {of_key} + column of K.
+        Set sum to sum + item {at} + row, column of S * item 1, {of_key} + column of Q.
+      Set item 1, row of read to sum / sqrt(d).
+      Set squares to squares + item 1, row of read * item 1, row of read.
+    Let norm be sqrt(squares / d + EPS).
+    Repeat for row from 1 to d:
+      Let x be item 1, {at} + row of Z.{sigmoid}      Let scaled be item 1, row of GN * item 1, row of read / norm.
+      Set item 1, {at} + row of OUT to scaled * (x * share).
+"""
+
+
 OPS = (
     Op(
         "causal conv",
@@ -72,6 +129,7 @@ OPS = (
         counts=("TAPS",),
         writes=("CS",),
         rows=Rows(("X",), value=causal_conv_rows),
+        loops=causal_conv_loops,
     ),
     Op(
         "decay",
@@ -80,6 +138,7 @@ OPS = (
         decay,
         negative=("AL",),
         rows=Rows(("AR", "DT", "AL"), True, decay),
+        loops=decay_loops,
     ),
     Op(
         "gated delta",
@@ -97,5 +156,6 @@ OPS = (
         values={"EPS": 1e-6},
         writes=("S",),
         rows=Rows(("Q", "K", "V", "Z", "B", "A", "GN"), value=gated_delta_rows),
+        loops=gated_delta_loops,
     ),
 )

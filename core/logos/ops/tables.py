@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from logos.late import np
-from logos.op import Op, Rows, Shapes, TypeRule
+from logos.op import LoopForm, Op, Rows, Shapes, TypeRule
 from logos.ops.exact import Array
 
 
@@ -45,6 +45,34 @@ def set_rows(P: Array, T: Array, R: Array) -> dict[str, Any]:
     return {"T": table}
 
 
+def argmax_loops(form: LoopForm) -> str:
+    return """
+Repeat for once from 1 to 1:
+  Let largest be item 1, 1 of X.
+  Let place be 0.
+  Repeat for row from 1 to r:
+    Repeat for column from 1 to c:
+      If item row, column of X > largest:
+        Set largest to item row, column of X.
+        Set place to (row - 1) * c + column - 1.
+  Set item 1, once of OUT to place.
+"""
+
+
+def embedding_loops(form: LoopForm) -> str:
+    return f"""
+Repeat for column from 1 to c:
+  Set item 1, column of OUT to item {form.row("TOK")} + 1, column of TABLE.
+"""
+
+
+def set_row_loops(form: LoopForm) -> str:
+    return f"""
+Repeat for column from 1 to c:
+  Set item {form.row("P")} + 1, column of T to item 1, column of R.
+"""
+
+
 OPS = (
     Op(
         "argmax",
@@ -54,6 +82,7 @@ OPS = (
         TypeRule.INT,
         exact=True,
         rows=Rows(("X",), value=argmax_rows),
+        loops=argmax_loops,
     ),
     Op(
         "embedding",
@@ -64,6 +93,7 @@ OPS = (
         indexes={"TOK": "n"},
         exact=True,
         rows=Rows(("TOK",), value=embedding_rows),
+        loops=embedding_loops,
     ),
     Op(
         "set row",
@@ -76,5 +106,6 @@ OPS = (
         exact=True,
         statement=True,
         rows=Rows(("P", "R"), value=set_rows, sets={"T": "P"}),
+        loops=set_row_loops,
     ),
 )

@@ -1,0 +1,1 @@
+"""Loops: plain statements over scalars, which an op's sentence stands for, and which a program may hold."""

@@ -1,0 +1,433 @@
+"""Recognition: a loop is an op's whatever its names and free order are, and no op's when anything else changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+from loop_cases import GRAMMAR, arguments, graphs, the_loop
+
+from logos import OPS, Graph, Op, Refused, Request, Source, make_job, make_manager
+from logos.check import read_program
+from logos.loops.check import check_loop
+from logos.loops.recognize import nearest_op, recognize_loop
+from logos.loops.records import (
+    Binary,
+    Call,
+    Expression,
+    If,
+    Item,
+    LetScalar,
+    LetTensor,
+    Name,
+    Negative,
+    Number,
+    Repeat,
+    SetItem,
+    SetScalar,
+    Statement,
+    expressions,
+    walk,
+)
+from logos.loops.uses import outputs
+
+Rewrite = Callable[[Expression], Expression]
+
+
+def rebuilt(statement: Statement, rewrite: Rewrite) -> Statement:
+    """The statement, each of its line's expressions rewritten; bodies stay."""
+    if isinstance(statement, (LetScalar, SetScalar)):
+        return replace(statement, value=rewrite(statement.value))
+    if isinstance(statement, LetTensor):
+        return statement
+    if isinstance(statement, SetItem):
+        item = Item(statement.item.tensor, tuple(map(rewrite, statement.item.indexes)))
+        return SetItem(item, rewrite(statement.value))
+    if isinstance(statement, Repeat):
+        return replace(statement, first=rewrite(statement.first), last=rewrite(statement.last))
+    return replace(statement, left=rewrite(statement.left), right=rewrite(statement.right))
+
+
+def everywhere(expression: Expression, rewrite: Rewrite) -> Expression:
+    """An expression, each of its parts rewritten, the inner ones first."""
+    def inner(one: Expression) -> Expression:
+        return everywhere(one, rewrite)
+
+    if isinstance(expression, Item):
+        expression = Item(expression.tensor, tuple(map(inner, expression.indexes)))
+    elif isinstance(expression, Binary):
+        expression = Binary(expression.sign, inner(expression.left), inner(expression.right))
+    elif isinstance(expression, Negative):
+        expression = Negative(inner(expression.inner))
+    elif isinstance(expression, Call):
+        expression = Call(expression.function, tuple(map(inner, expression.arguments)))
+    return rewrite(expression)
+
+
+def in_all(statements: tuple[Statement, ...], change: Callable[[Statement], Statement]) -> tuple[Statement, ...]:
+    found = []
+    for statement in map(change, statements):
+        if isinstance(statement, (Repeat, If)):
+            statement = replace(statement, body=in_all(statement.body, change))
+        found.append(statement)
+    return tuple(found)
+
+
+# The same loop in other words.
+
+
+def in_other_words(loop: Repeat, random: Random) -> Repeat:
+    """The loop with other scalars' names, commuted sums and products, turned comparisons, and a first body whose
+    scalars are introduced in another order where they can be."""
+    names = {one.name: f"v{random.randrange(10**6)}_{number}" for number, one in enumerate(walk((loop,)))
+             if isinstance(one, (LetScalar, LetTensor, Repeat))}  # fmt: skip
+
+    def commuted(one: Expression) -> Expression:
+        if isinstance(one, Name):
+            return Name(names[one.name])
+        if isinstance(one, Item):
+            return Item(names.get(one.tensor, one.tensor), one.indexes)
+        if isinstance(one, Binary) and one.sign in "+*" and random.random() < 0.5:
+            return Binary(one.sign, one.right, one.left)
+        return one
+
+    def change(statement: Statement) -> Statement:
+        made = rebuilt(statement, lambda one: everywhere(one, commuted))
+        if isinstance(made, SetItem):
+            tensor = names.get(made.item.tensor, made.item.tensor)
+            return replace(made, item=replace(made.item, tensor=tensor))
+        if isinstance(made, If):
+            flipped = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(made.sign, made.sign)
+            return If(flipped, made.right, made.left, reordered(made.body))
+        made = replace(made, name=names[made.name])
+        return replace(made, body=reordered(made.body)) if isinstance(made, Repeat) else made
+
+    def reordered(body: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        """Two neighbours that only introduce scalars, neither from the other, change places."""
+        found = list(body)
+        for place in range(len(found) - 1):
+            one, two = found[place : place + 2]
+            both = isinstance(one, LetScalar) and isinstance(two, LetScalar)
+            if both and not depends(one, two) and random.random() < 0.7:
+                found[place : place + 2] = [two, one]
+        return tuple(found)
+
+    (made,) = in_all((loop,), change)
+    assert isinstance(made, Repeat)
+    return made
+
+
+_EITHER_SIDE = ("plus", "hadamard", "rmsnorm", "decay")
+"""Ops that add or multiply two operands: which one is called which is the loop's to choose."""
+
+
+def check_same(op: Op, random: Random, number: int) -> int:
+    seen = 0
+    for graph in graphs(op, random, range(1, 6), number):
+        loop, tensors, out = the_loop(graph.nodes[0])
+        found = recognize_loop(in_other_words(loop, random), tensors, out, OPS)
+        assert found is not None
+        assert found[0] is op
+        expected = arguments(graph.nodes[0])
+        if op.name in _EITHER_SIDE:
+            assert sorted(map(str, found[1].values())) == sorted(map(str, expected.values()))
+        else:
+            assert found[1] == expected
+        seen += 1
+    return seen
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_other_names_free_order_and_commuted_sides_are_the_same_op(op: Op) -> None:
+    assert check_same(op, Random(3), 2) >= 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_many_other_words_are_the_same_op(op: Op) -> None:
+    assert check_same(op, Random(4), 60) >= 60
+
+
+# Another loop in almost the same words.
+
+
+def mutants(loop: Repeat) -> Iterator[tuple[str, Repeat]]:
+    """Every loop that differs in one place: a bound, an index, a sign, a scale left out, a comparison, a function, two
+    neighbours in the other order that act on each other, a line left out or done twice."""
+    statements = list(walk((loop,)))
+    for number, statement in enumerate(statements):
+        for place in range(len(expressions(statement))):
+            for what, made in changed(statement, place):
+                yield what, put(loop, number, made)
+        if isinstance(statement, If):
+            for sign in {">": "<>", "<": "><", ">=": "<", "<=": ">", "=": ">"}[statement.sign]:
+                if sign != statement.sign:
+                    yield "comparison", put(loop, number, replace(statement, sign=sign))
+        if isinstance(statement, (Repeat, If)):
+            body = statement.body
+            for place in range(len(body)):
+                if len(body) > 1:
+                    yield "left out", put(loop, number, replace(statement, body=body[:place] + body[place + 1 :]))
+                if not isinstance(body[place], (LetScalar, LetTensor)):
+                    yield "twice", put(loop, number, replace(statement, body=(*body[: place + 1], *body[place:])))
+            for place in range(len(body) - 1):
+                if depends(body[place], body[place + 1]):
+                    swapped = (*body[:place], body[place + 1], body[place], *body[place + 2 :])
+                    yield "order", put(loop, number, replace(statement, body=swapped))
+
+
+def depends(one: Statement, two: Statement) -> bool:
+    """Whether the second uses by name what the first sets."""
+    made = one.item.tensor if isinstance(one, SetItem) else getattr(one, "name", None)
+    texts = [str(expression) for inner in walk((two,)) for expression in expressions(inner)]
+    return made is not None and not isinstance(one, Repeat) and any(f"'{made}'" in text for text in texts)
+
+
+def put(loop: Repeat, number: int, made: Statement) -> Repeat:
+    """The loop with another statement at a place, counted line by line."""
+    left = number
+
+    def body(statements: tuple[Statement, ...]) -> tuple[Statement, ...]:
+        nonlocal left
+        found = []
+        for statement in statements:
+            here, left = left == 0, left - 1
+            if here:
+                found.append(made)
+                left -= sum(1 for _ in walk((statement,))) - 1
+            elif isinstance(statement, (Repeat, If)):
+                found.append(replace(statement, body=body(statement.body)))
+            else:
+                found.append(statement)
+        return tuple(found)
+
+    (whole,) = body((loop,))
+    assert isinstance(whole, Repeat)
+    return whole
+
+
+def changed(statement: Statement, place: int) -> Iterator[tuple[str, Statement]]:
+    """The statement with one place of one of its expressions changed, for each place and change."""
+    count = 0
+
+    def visit(target: int, change: Rewrite) -> Statement:
+        nonlocal count
+        number, seen = -1, -1
+
+        def at(one: Expression) -> Expression:
+            nonlocal seen
+            seen += 1
+            return change(one) if seen == target else one
+
+        def rewrite(whole: Expression) -> Expression:
+            nonlocal number
+            number += 1
+            return everywhere(whole, at) if number == place else whole
+
+        made = rebuilt(statement, rewrite)
+        count = seen + 1
+        return made
+
+    if isinstance(statement, LetTensor):
+        return
+    visit(-1, lambda one: one)
+    for target in range(count):
+        for what, change in _CHANGES:
+            made = visit(target, change)
+            if made != statement:
+                yield what, made
+
+
+def _more(one: Expression) -> Expression:
+    return Binary("+", one, Number(1)) if isinstance(one, (Name, Number, Item)) else one
+
+
+def _sign(one: Expression) -> Expression:
+    signs = {"+": "-", "-": "+", "*": "/", "/": "*"}
+    return Binary(signs[one.sign], one.left, one.right) if isinstance(one, Binary) else one
+
+
+def _unscaled(one: Expression) -> Expression:
+    """Without its factor; one of 1 is none."""
+    return one.left if isinstance(one, Binary) and one.sign in "*/" and one.right != Number(1) else one
+
+
+def _negated(one: Expression) -> Expression:
+    return Negative(one) if isinstance(one, (Name, Item)) else one
+
+
+def _swapped(one: Expression) -> Expression:
+    return Item(one.tensor, one.indexes[::-1]) if isinstance(one, Item) else one
+
+
+def _function(one: Expression) -> Expression:
+    if isinstance(one, Call) and len(one.arguments) == 1:
+        return Call("sqrt" if one.function == "exp" else "exp", one.arguments)
+    return one
+
+
+_CHANGES = (
+    ("one more", _more),
+    ("sign", _sign),
+    ("missing scale", _unscaled),
+    ("negated", _negated),
+    ("index", _swapped),
+    ("function", _function),
+)
+
+
+def check_mutants(op: Op, random: Random, most: int) -> int:
+    """How many mutants of an op were held against it. No size is 1 and no two are the same where they can differ, so
+    that a mutant says something else."""
+    count = 0
+    for graph in graphs(op, random, range(2, 6)):
+        node = graph.nodes[0]
+        loop, tensors, _ = the_loop(node)
+        found = [one for one in mutants(loop) if one[1] != loop]
+        for what, mutant in random.sample(found, min(most, len(found))):
+            shapes = {name: (tensor.rows, tensor.columns) for name, tensor in tensors.items()}
+            made = outputs(mutant, shapes)
+            recognized = recognize_loop(mutant, tensors, made[0] if made else None, OPS)
+            same = recognized is not None and recognized[0] is op and recognized[1] == arguments(node)
+            assert not same, (what, mutant)
+            count += 1
+    return count
+
+
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_a_changed_loop_is_not_the_op(op: Op) -> None:
+    assert check_mutants(op, Random(5), 12) >= 12
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_every_changed_loop_is_not_the_op(op: Op) -> None:
+    """Every mutant of every form: thousands in all."""
+    assert check_mutants(op, Random(6), 10**6) >= 30
+
+
+# Loops by hand.
+
+BY_HAND = """
+Let A be a 2 by 3 tensor of Real.
+Let B be a 3 by 2 tensor of Real.
+Let C be a 2 by 2 tensor of Real.
+Let soft be a 2 by 2 tensor of Real.
+Repeat for i from 1 to 2:
+  Repeat for j from 1 to 2:
+    Let s be 0.0.
+    # the products
+    Repeat for k from 1 to 3:
+      Set s to item k, j of B * item i, k of A + s.
+
+    Set item i, j of C to s.
+Repeat for i from 1 to 2:
+  Let total be 0.
+  Let m be item i, 1 of C.
+  Repeat for j from 1 to 2:
+    If m < item i, j of C:
+      Set m to item i, j of C.
+  Repeat for j from 1 to 2:
+    Set item i, j of soft to exp(item i, j of C - m).
+    Set total to total + item i, j of soft.
+  Repeat for j from 1 to 2:
+    Set item i, j of soft to item i, j of soft / total.
+"""
+
+NOVEL = """Let C be a 2 by 3 tensor of Real.
+Let sums be a 2 by 3 tensor of Real.
+Repeat for i from 1 to 2:
+  Let s be 0.
+  Repeat for j from 1 to 3:
+    Set s to s + item i, j of C.
+    Set item i, j of sums to s.
+"""
+
+
+def read(text: str) -> Graph:
+    return read_program(Source("p.lg", text), GRAMMAR)
+
+
+def test_a_product_and_a_softmax_by_hand_build_for_both_targets_as_these_ops() -> None:
+    graph = read(BY_HAND)
+    made = [(node.op.name, node.out and node.out.name) for node in graph.nodes]
+    assert made == [("matmul", "C"), ("softmax", "soft")]
+    manager = make_manager()
+    for name in ("cuda", "rdu-sambaflow"):
+        target, job = make_job(manager, Request(Path("p.lg"), source=Source("p.lg", BY_HAND)), name)
+        assert target.emit(job)
+
+
+def test_a_loop_that_no_op_computes_is_refused_by_targets_with_the_nearest_op() -> None:
+    with pytest.raises(Refused) as refused:
+        make_job(make_manager(), Request(Path("p.lg"), source=Source("p.lg", NOVEL)), "cuda")
+    assert str(refused.value) == (
+        "p.lg:3:1: target cuda does not take a loop that no op computes: the nearest op is layernorm, and line 7 is "
+        "the first that differs [novel-loop]\n"
+        "    Repeat for i from 1 to 2:\n"
+        "    ^^^^^^^^^^^^^^^^^^^^^^^^^\n"
+        "  next: `logos explain layernorm` shows the loops of layernorm; or write what the loop computes as sentences; "
+        "the reference machine runs it as it is"
+    )
+
+
+def test_a_loop_that_is_like_none_names_no_op() -> None:
+    text = NOVEL.replace("  Let s be 0.\n", "  Let s be 3 / 4.\n")
+    (node,) = read(text).nodes
+    assert node.op.block is not None
+    assert nearest_op(node.op.block, {}, ()) is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("from 1 to 3", "from 1 to 2"),  # a product of a part of the tensors
+        ("from 1 to 3", "from 2 to 3"),
+        ("of A + s", "of A - s"),
+        ("item k, j of B * item i, k of A", "item k, j of B * item j, k of A"),
+        ("Let s be 0.0.", "Let s be 1."),
+        ("Let C be a 2 by 2", "Let C be a 3 by 2"),
+    ],
+)
+def test_almost_a_product_is_none(old: str, new: str) -> None:
+    assert BY_HAND.count(old) >= 1
+    with_other = BY_HAND.replace(old, new, 1)
+    assert "matmul" not in [node.op.name for node in read(with_other + "Let last be silu of soft.\n").nodes]
+
+
+def test_an_int_product_into_a_real_is_no_product() -> None:
+    text = BY_HAND.split("Repeat for i from 1 to 2:\n  Let total")[0].replace("3 tensor of Real", "3 tensor of Int")
+    graph = read(text.replace("3 by 2 tensor of Real", "3 by 2 tensor of Int"))
+    assert [node.op.name for node in graph.nodes] == ["loop"]
+
+
+def test_items_of_a_row_counted_by_one_index_are_the_same_items() -> None:
+    text = (
+        "Let x be a 1 by 3 tensor of Real.\nLet y be a 1 by 3 tensor of Real.\n"
+        "Repeat for r from 1 to 1:\n  Repeat for c from 1 to 3:\n"
+        "    Set item c of y to item 1, c of x + item c of x.\n"
+    )
+    assert [node.op.name for node in read(text).nodes] == ["loop"]  # plus goes over rows: `item r, c`
+    half = text.replace("Repeat for r from 1 to 1:\n  Repeat for c", "Repeat for c").replace("    Set", "  Set")
+    half = half.replace("+ item c of x", "").replace("1, c of x ", "p + 1, c of t")
+    half = half.replace("p + 1", "item 1 of p + 1").replace("Let y", "Let t be a 4 by 3 tensor of Real.\nLet y")
+    half = half.replace("Repeat", "Let p be a 1 by 1 tensor of Int.\nRepeat")
+    assert [node.op.name for node in read(half).nodes] == ["embedding"]
+
+
+def test_indexes_that_the_bounds_prove_are_not_checked_again() -> None:
+    loop, tensors, _ = the_loop(next(iter(graphs(OPS[0], Random(0), range(2, 4)))).nodes[0])
+    faults: list[object] = []
+    proved = check_loop(loop, tensors, lambda *words: faults.append(words))
+    count = sum(1 for one in walk((loop,)) for inner in expressions(one) for _ in _items(inner)) + 1
+    assert faults == []
+    assert len(proved) == count
+
+
+def _items(expression: Expression) -> Iterator[Item]:
+    from logos.loops.records import items
+
+    yield from items(expression)
