@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import traceback
 from collections.abc import Iterable
@@ -121,7 +122,7 @@ def plugin_fault(error: BaseException) -> Refusal | None:
     """What to say of an exception that nobody caught and that arose in a plugin from outside: which plugin, and where
     in its code (`plugin-failed`). None for any other: that is LOGOS's own fault, whose traceback should be seen."""
     found: list[Problem] = []
-    points = {point.module.partition(".")[0]: point for point in _entry_points(found)}
+    points = {re.split("[.:]", point.value)[0]: point for point in _entry_points(found)}
     for frame, line in reversed(list(traceback.walk_tb(error.__traceback__))):
         point = points.get(str(frame.f_globals.get("__name__")).partition(".")[0])
         if point is not None and _distribution(point)[0] != OWN:

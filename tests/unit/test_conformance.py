@@ -56,9 +56,10 @@ def test_ops_shapes_and_seed_are_those_asked_for() -> None:
     assert [one.op.name for one in report.ops] == ["matmul", "silu"]
     assert [len(one.outcomes) for one in report.ops] == [33, 33]
     assert len(target.runs) == 1
-    assert report.ops[0].outcomes[-1].case.text != conform(
-        manager_of(target), "erring", ["matmul"], 33, 8
-    ).ops[0].outcomes[-1].case.text
+    assert (
+        report.ops[0].outcomes[-1].case.text
+        != conform(manager_of(target), "erring", ["matmul"], 33, 8).ops[0].outcomes[-1].case.text
+    )
 
 
 def test_an_error_in_some_shapes_is_found_and_shrunk_to_the_least_of_them() -> None:
@@ -226,6 +227,22 @@ def command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.Captu
         return Ran(exit.value.code, captured.out, captured.err)
 
     return run
+
+
+def never_softmax(graph: Graph) -> Refusal | None:
+    found = [node for node in graph.nodes if node.op.name == "softmax"]
+    return Refusal("erring-no-softmax", "softmax never", found[0].span, "do without") if found else None
+
+
+def test_an_op_that_is_refused_in_every_shape_is_not_said_to_be_ok(command: Command) -> None:
+    target = Erring(spells=frozenset({"plus", "softmax"}), refuse=never_softmax)
+    ran = command(target, "conformance", "erring", "--shapes", "2")
+    plus, softmax, refused, *_, summary = ran.out.splitlines()
+    assert plus.endswith("  ok")
+    shapes = softmax.split()[1]
+    assert softmax == f"softmax      {shapes} shapes  0 comparisons  nothing compared"
+    assert refused == f"    refused in {shapes} shapes: softmax never [erring-no-softmax]"
+    assert f", {shapes} refused, nothing compared of softmax, 4 checks, all hold; " in summary
 
 
 def test_the_command_prints_a_line_an_op_and_a_summary(command: Command) -> None:

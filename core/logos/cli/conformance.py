@@ -82,7 +82,8 @@ def _print(target: str, report: Report | None, checks: Sequence[Check], options:
     for one in ops:
         if quiet and one.holds:
             continue
-        mark = "ok" if one.holds else f"FAILED in {amount(one.failed, 'shape')}"
+        kept = "ok" if one.comparisons else "nothing compared"
+        mark = kept if one.holds else f"FAILED in {amount(one.failed, 'shape')}"
         cells = [amount(len(one.outcomes), "shape"), amount(one.comparisons, "comparison"), *_worst(one), mark]
         click.echo(f"{one.op.name:<{wide}}  {'  '.join(cells)}")
         for code, reason in one.reasons.items():
@@ -118,6 +119,8 @@ def _summary(report: Report | None, checks: Sequence[Check]) -> str:
         comparisons = sum(one.comparisons for one in report.ops)
         words = [amount(len(report.ops), "op"), amount(shapes, "shape"), amount(comparisons, "comparison")]
         words += [f"{refused} refused"] if refused else []
+        never = [one.op.name for one in report.ops if one.holds and not one.comparisons]
+        words += [f"nothing compared of {' and '.join(never)}"] if never else []
         broken = sum(one.failed for one in report.ops)
         failed += [f"{amount(broken, 'shape')} FAILED"] if broken else []
         ending = f"; not spelled: {', '.join(report.unspelled)}" if report.unspelled else ""
