@@ -13,7 +13,7 @@ from logos.check import read_program
 from logos.grammar import make_grammar
 from logos_cuda.fusing import FUSES
 from logos_cuda.lower import forward_graph, stored_graph
-from logos_cuda.stages import ForwardGraph
+from logos_cuda.stages import Buffer, ForwardGraph, Kernel
 from logos_cuda.storage import Multiply, Storage, keeps_q8
 
 GRAMMAR = make_grammar(OPS)
@@ -202,6 +202,27 @@ def test_rows_that_are_no_blocks_are_quantized_apart_with_the_reason() -> None:
     assert last == ["quantize_kernel", "matvec_q8_by_warps_kernel"]
     mixed = stored_graph(read(PRODUCTS), Storage(frozenset("U")))
     assert "not in act-quantize: its products are by weights of float32" in reasons(mixed)
+
+
+def wide_program(random: Random) -> str:
+    """A random program whose rows are blocks of Q8_0, and one of whose inputs is of Int."""
+    text = random_program(random).replace("a 4 by", "a 64 by").replace("by 4 tensor", "by 64 tensor")
+    for name, rows in (("n", 1), ("S", 64)):
+        text = text.replace(f"Let {name} be a {rows} by 2 tensor", f"Let {name} be a {rows} by 32 tensor")
+    return text.replace("Let x be a 1 by 64 tensor of Real", "Let x be a 1 by 64 tensor of Int")
+
+
+@pytest.mark.parametrize("held", [(), FUSES], ids=["fused", "held"])
+def test_launches_give_what_their_kernels_take_and_no_two_kernels_share_a_name(held: Collection[str]) -> None:
+    kernels: dict[str, Kernel] = {}
+    for graph in (q8_graph(read(wide_program(Random(seed))), held) for seed in range(40)):
+        for launch in (launch for stage in graph.stages for launch in stage.launches):
+            assert kernels.setdefault(launch.kernel.name, launch.kernel) == launch.kernel
+            parameters = launch.kernel.parameters.replace("Fault *fault, int stage", "Fault *fault").split(", ")
+            for parameter, given in zip(parameters, launch.arguments, strict=True):
+                if isinstance(given, Buffer):
+                    assert parameter.removeprefix("const ").split(" *")[0] == given.element.value, launch.kernel.text
+    assert any("_q8" in name for name in kernels)
 
 
 @pytest.mark.parametrize("step", FUSES)
