@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ import logos.discovery
 from logos import Graph, Inputs, Job, Node, Refusal, Refused, Role, Spot, WeightEntry, refuse
 from logos.cli.main import main
 from logos.conformance import conform
+from logos.conformance.pytest_plugin import OpItem
 from logos.conformance.trials import TOGETHER
 from logos.weights.q8 import BLOCK, quantize, split
 
@@ -243,6 +245,16 @@ def test_an_op_that_is_refused_in_every_shape_is_not_said_to_be_ok(command: Comm
     assert softmax == f"softmax      {shapes} shapes  0 comparisons  nothing compared"
     assert refused == f"    refused in {shapes} shapes: softmax never [erring-no-softmax]"
     assert f", {shapes} refused, nothing compared of softmax, 4 checks, all hold; " in summary
+
+
+def test_pytest_skips_an_op_that_is_refused_in_every_shape() -> None:
+    report = conform(manager_of(Erring(refuse=never_softmax)), "erring", ["softmax", "silu"], 2)
+    items = [
+        SimpleNamespace(run=SimpleNamespace(op=lambda name, one=one: one), tried=one.op.name) for one in report.ops
+    ]
+    OpItem.runtest(cast("OpItem", items[1]))
+    with pytest.raises(pytest.skip.Exception, match=r"^nothing compared: softmax never$"):
+        OpItem.runtest(cast("OpItem", items[0]))
 
 
 def test_the_command_prints_a_line_an_op_and_a_summary(command: Command) -> None:
