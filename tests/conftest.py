@@ -8,11 +8,16 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from collections.abc import Iterator
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from logos import Graph, Manager, Request
 
 # A busy machine is no failure; `make soak` asks for the second.
 settings.register_profile("fast", deadline=None)
@@ -20,6 +25,27 @@ settings.register_profile("soak", deadline=None, max_examples=10_000)
 settings.load_profile("fast")
 
 ORACLES = Path(__file__).parent / "oracles"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def both_readers_agree() -> Iterator[None]:
+    """Every program that a command loads in a test's own process is read a second time, from the loops of its
+    sentences (`logos check --cross`)."""
+    from logos import job
+    from logos.lift import disagreements, lift
+
+    load = job.load_graph
+
+    @wraps(load)
+    def load_and_cross(manager: Manager, request: Request) -> Graph:
+        graph = load(manager, request)
+        assert list(disagreements(lift(graph, manager.ops))) == []
+        return graph
+
+    patch = pytest.MonkeyPatch()
+    patch.setattr(job, "load_graph", load_and_cross)
+    yield
+    patch.undo()
 
 
 @pytest.fixture(scope="session")

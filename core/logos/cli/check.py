@@ -12,16 +12,25 @@ import click
 from logos.cli.common import json_option, open_manager, program_options, verbose_option
 
 if TYPE_CHECKING:
+    from logos.graph import Graph
+    from logos.manager import Manager
     from logos.refusal import Refusal
 
 
 @click.command()
 @click.argument("program", type=click.Path(path_type=Path))
 @program_options
+@click.option("--cross", is_flag=True, help="Hold each sentence against what the loops that it stands for are read as.")
 @json_option
 @verbose_option
 def command(
-    program: Path, checkpoint: Path | None, weights: Path | None, family: str | None, as_json: bool, verbose: bool
+    program: Path,
+    checkpoint: Path | None,
+    weights: Path | None,
+    family: str | None,
+    cross: bool,
+    as_json: bool,
+    verbose: bool,
 ) -> None:
     """Check PROGRAM, and whether each installed target can take it."""
     from logos.job import Request, bind_request, load_graph, make_job
@@ -31,6 +40,7 @@ def command(
     manager = open_manager(verbose)
     request = Request(program, checkpoint, weights, family)
     graph = load_graph(manager, request)
+    crossed = _cross(manager, graph) if cross else None
     binding = bind_request(manager, graph, request)
     roles: dict[str, int] = {}
     for bound in binding.leaves:
@@ -47,6 +57,7 @@ def command(
     if as_json:
         targets = {name: [refusal.record() for refusal in refusals] for name, refusals in verdicts.items()}
         record = {"program": graph.source.name, "operations": len(graph.nodes), "leaves": roles}
+        record |= {} if crossed is None else {"crossed": crossed[0]}
         click.echo(json.dumps({**record, "output": graph.output.name, "targets": targets}, ensure_ascii=False))
         return
     counts = ", ".join(f"{count} {_plural(role, count)}" for role, count in roles.items())
@@ -54,10 +65,27 @@ def command(
     operations = f"{len(graph.nodes)} {_plural('operation', len(graph.nodes))}"
     click.echo(f"{printable(graph.source.name)}: {operations}; {counts or 'no leaves'}")
     click.echo(f"output: {output.name}, {output.rows} by {output.columns} of {'Real' if output.real else 'Int'}")
+    if crossed is not None:
+        agree, stay = crossed
+        kept = f"; {stay} without loops" if stay else ""
+        click.echo(f"cross: both readers agree on {agree} {_plural('operation', agree)}{kept}")
     for name, refusals in verdicts.items():
         click.echo(f"target {name}: {'refuses it' if refusals else 'can take it'}")
         for refusal in refusals:
             click.echo("  " + refusal.text().replace("\n", "\n  "))
+
+
+def _cross(manager: Manager, graph: Graph) -> tuple[int, int]:
+    """How many operations both readers agree on, and how many stand for no loops. Raises `Refused` with every one that
+    they do not agree on."""
+    from logos.lift import disagreements, lift
+    from logos.refusal import Refused
+
+    lifted = lift(graph, manager.ops)
+    if found := tuple(disagreements(lifted)):
+        raise Refused(found)
+    stay = sum(one.loops is None for one in lifted)
+    return len(lifted) - stay, stay
 
 
 def _failed(target: str, error: Exception, verbose: bool) -> Refusal:
