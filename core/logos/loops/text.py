@@ -217,6 +217,12 @@ class _Line:
         self.at += 1
         return self.tokens[self.at - 1][0]
 
+    def scalar(self) -> str:
+        """A name of a body. `item` is none: it begins an item wherever a number may stand."""
+        if self.word() == "item":
+            raise Misread("item is a word of loops, so no name of a body", self.place(), "choose another name")
+        return self.name()
+
     def statement(self) -> Statement:
         made = self.line()
         if self.at < len(self.tokens):
@@ -230,7 +236,7 @@ class _Line:
     def line(self) -> Statement:
         if self.take("Repeat"):
             self.due("for")
-            name = self.name()
+            name = self.scalar()
             self.due("from")
             first = self.sum()
             self.due("to")
@@ -248,7 +254,7 @@ class _Line:
         raise self.misread("`Let`, `Set`, `If` or `Repeat`")
 
     def let(self) -> LetScalar | LetTensor:
-        name = self.name()
+        name = self.scalar()
         self.due("be")
         if self.word() == "a" and (is_name(self.word(1)) or COUNT.match(self.word(1)) or self.word(1) == "("):
             self.at += 1
@@ -263,10 +269,8 @@ class _Line:
         return LetScalar(name, self.sum(), span=self.span)
 
     def set(self) -> SetScalar | SetItem:
-        if self.word() == "item" and self.word(1) != "to":
-            item = self.operand()
-            if not isinstance(item, Item):
-                raise self.misread("an item")
+        if self.word() == "item":
+            item = self.item(self.place())
             self.due("to")
             return SetItem(item, self.sum(), span=self.span)
         name = self.name()
@@ -305,10 +309,9 @@ class _Line:
             if isinstance(inner, Number):
                 return Number(-inner.value, span=place)
             return Negative(inner, span=place)
-        after = self.word(1)
-        if word == "item" and (is_name(after) or VALUE.match(after) or after == "("):
+        if word == "item":
             return self.item(place)
-        if word in FUNCTIONS and after == "(":
+        if word in FUNCTIONS and self.word(1) == "(":
             return self.call(word, place)
         if is_name(word):
             self.at += 1
