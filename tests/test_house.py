@@ -26,7 +26,7 @@ LAYERS = (
     ("op", "shapes"),
     ("ops", "grammar", "loops", "sentences", "misread", "graph"),
     ("parse", "check", "printer", "memory", "reference", "weights", "passes", "prefill", "values",
-     "desugar", "lift", "verification", "device_plan", "measure", "bisection", "finding"),
+     "desugar", "lift", "recognition", "verification", "device_plan", "measure", "bisection", "finding"),
     ("hookspecs", "discovery", "contracts", "manager", "conformance", "job", "author", "artifacts", "extraction",
      "recording", "execution", "engine", "compiled"),
     ("toml_places", "project", "project_file", "selection", "inputs", "journal", "steps", "plan"),

@@ -75,6 +75,10 @@ if TYPE_CHECKING:
     from logos.passes.unroll import unroll as unroll
     from logos.printer import print_program as print_program
     from logos.printer import sentence as sentence
+    from logos.recognition import AttentionBlock as AttentionBlock
+    from logos.recognition import recognize as recognize
+    from logos.recognition import recognize_attention as recognize_attention
+    from logos.recognition import recognize_moe as recognize_moe
     from logos.reference import Machine as Machine
     from logos.reference import row_outside as row_outside
     from logos.reference import run_steps as run_steps
@@ -134,6 +138,7 @@ _HOMES = {
     "passes.fusion": ("FUSION_STEPS", "FusionStep", "Group", "job_groups", "plan_fusion"),
     "passes.unroll": ("Unrolled", "unroll"),
     "printer": ("print_program", "sentence"),
+    "recognition": ("AttentionBlock", "recognize", "recognize_attention", "recognize_moe"),
     "reference": ("Machine", "row_outside", "run_steps"),
     "refusal": ("Refusal", "Refused", "refuse"),
     "sentences": ("Declaration", "Fill", "Operation", "Show", "Use"),

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from logos_cuda.emit import emit_forward as emit_forward
     from logos_cuda.gemm import emit_marlin_q8_gemm as emit_marlin_q8_gemm
     from logos_cuda.generate import emit_generate as emit_generate
+    from logos_cuda.loops import AttentionBlock as AttentionBlock
+    from logos_cuda.loops import recognize_attention as recognize_attention
+    from logos_cuda.loops import recognize_moe as recognize_moe
     from logos_cuda.lower import collect_inits as collect_inits
     from logos_cuda.lower import forward_graph as forward_graph
     from logos_cuda.lower import forward_graph_holding as forward_graph_holding
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from logos_cuda.storage import Multiply as Multiply
 
 _HOMES = {
+    "AttentionBlock": "loops",
     "Buffer": "stages",
     "ForwardError": "stages",
     "ForwardGraph": "stages",
@@ -59,6 +63,8 @@ _HOMES = {
     "emit_qwen30b_generate": "qwen30b",
     "forward_graph": "lower",
     "forward_graph_holding": "lower",
+    "recognize_attention": "loops",
+    "recognize_moe": "loops",
 }
 
 __all__ = sorted(_HOMES)
