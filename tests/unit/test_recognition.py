@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +11,9 @@ from random import Random
 import pytest
 from loop_cases import GRAMMAR, arguments, graphs, the_loop
 
-from logos import OPS, Graph, Op, Refused, Request, Source, make_job, make_manager
+from logos import OPS, Graph, Op, Refused, Request, Source, make_job, make_manager, recognize
 from logos.check import read_program
-from logos.loops.check import check_loop
+from logos.loops.check import Tensor, check_loop
 from logos.loops.recognize import nearest_op, recognize_loop
 from logos.loops.records import (
     Binary,
@@ -372,6 +373,37 @@ def test_a_loop_that_no_op_computes_is_refused_by_targets_with_the_nearest_op() 
         "  next: `logos explain layernorm` shows the loops of layernorm; or write what the loop computes as sentences; "
         "the reference machine runs it as it is"
     )
+
+
+def test_the_search_ends_however_many_statements_are_alike() -> None:
+    """Twenty statements that may stand in any order have more orders than can be tried; only the last line differs."""
+    (silu,) = (op for op in OPS if op.name == "silu")
+    alike = "".join(f"    Let v{number} be 0.\n" for number in range(20))
+
+    def text(last: str) -> str:
+        return (
+            f"Repeat for row from 1 to r:\n  Repeat for column from 1 to c:\n{alike}"
+            f"    Set item row, column of OUT to item row, column of X + {last}.\n"
+        )
+
+    op = replace(silu, name="many", pattern_text="many of X", loops=lambda form: text("v0"))
+    declared = "Let X be a 2 by 3 tensor of Real.\nLet OUT be a 2 by 3 tensor of Real.\n"
+    started = time.process_time()
+    other = text("2").replace("to r", "to 2").replace("to c", "to 3")
+    assert recognize(declared + other, ops=(op,)) is None
+    assert time.process_time() - started < 2.0
+    same = text("v0").replace("to r", "to 2").replace("to c", "to 3")
+    found = recognize(declared + same, ops=(op,))
+    assert found is not None
+    assert found.name == "many"
+
+
+def test_a_long_loop_names_no_nearest_op() -> None:
+    long = "".join(f"    Set s to s + {number}.\n" for number in range(300))
+    (node,) = read(NOVEL.replace("    Set s to s + item i, j of C.\n", long)).nodes
+    assert node.op.block is not None
+    values = {value.name: Tensor(value.rows, value.columns, value.real) for value in (*node.inputs, *node.results)}
+    assert nearest_op(node.op.block, values, OPS) is None
 
 
 def test_a_loop_that_is_like_none_names_no_op() -> None:

@@ -9,12 +9,14 @@ from functools import lru_cache
 
 from logos.loops.check import Tensor
 from logos.loops.forms import distinct, forms_of, own_loop, symbols_of
-from logos.loops.records import If, Repeat, Statement
+from logos.loops.records import If, Repeat, Statement, walk
 from logos.loops.unify import Unifier
 from logos.op import LoopForm, Op, TypeRule
 from logos.shapes import solve_rule
 
 Operands = Mapping[str, "str | int | float | None"]
+_LONGEST = 100
+"""Statements of a loop whose nearest op is looked for, at most."""
 _Skeleton = tuple[tuple[tuple[int, str], int], ...]
 
 
@@ -49,7 +51,10 @@ def recognize_loop(
 
 
 def nearest_op(loop: Repeat, tensors: Mapping[str, Tensor], ops: tuple[Op, ...]) -> Nearest | None:
-    """The op whose loops agree with a loop longest, line by line; None where not even the first line does."""
+    """The op whose loops agree with a loop longest, line by line; None where not even the first line does, and for a
+    loop that is longer than any op's."""
+    if sum(1 for _ in walk((loop,))) > _LONGEST:
+        return None
     mine = distinct(loop, tensors)
     best: Nearest | None = None
     for op in ops:

@@ -116,8 +116,15 @@ class Unifier:
             elif loop:
                 self._differs(loop[0])
             return
+        read: set[str] = set()
+        written: set[str] = set()
         for place, statement in enumerate(loop):
-            if any(not self.apart(statement, earlier) for earlier in loop[:place]):
+            # What stands above it is passed over, so it may not act on that.
+            reads, sets = self.effects(statement)
+            apart = sets.isdisjoint(read) and sets.isdisjoint(written) and reads.isdisjoint(written)
+            read |= reads
+            written |= sets
+            if not apart:
                 continue
             mark, agreed = self.mark(), self._agreed
             rest = (*loop[:place], *loop[place + 1 :])
@@ -131,11 +138,6 @@ class Unifier:
     def _differs(self, statement: Statement) -> None:
         if self._agreed > self.furthest[0]:
             self.furthest = self._agreed, statement
-
-    def apart(self, one: Statement, other: Statement) -> bool:
-        """Whether two statements do not act on each other, so that their order says nothing."""
-        (reads, sets), (others_reads, others_sets) = self.effects(one), self.effects(other)
-        return sets.isdisjoint(others_reads | others_sets) and reads.isdisjoint(others_sets)
 
     def effects(self, statement: Statement) -> tuple[frozenset[str], frozenset[str]]:
         """The names that a statement reads and sets, those of its own body left out."""
