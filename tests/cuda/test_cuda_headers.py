@@ -23,9 +23,13 @@ from logos_cuda.stages import Kernel
 
 HEADERS = sorted(path.name for path in KERNELS.glob("*.cuh"))
 CHECKS = ("-std=c++17", "-fsyntax-only", "-Wall", "-Wextra", "-Wconversion", "-Werror", "-Wno-unknown-pragmas")
-NARROWED = {"attention.cuh": 4, "exact_q8.cuh": 1, "gemm_q8.cuh": 1, "matvec_q8.cuh": 1, "tiles.cuh": 1}
+NARROWED = {
+    "argmax.cuh": 1, "attention.cuh": 4, "attention_combined.cuh": 1, "delta_combined.cuh": 1, "exact_q8.cuh": 1,
+    "gemm_q8.cuh": 1, "matvec_q8.cuh": 1, "matvec_q8_fused.cuh": 1, "router.cuh": 1, "tiles.cuh": 1,
+}  # fmt: skip
 """How often each header makes an int of a Size: a head's width, the heads of a block, the rows that are multiplied at
-once, the rows of a tile and the scale blocks of a row, all bounded by the kernel."""
+once, the rows of a tile and the scale blocks of a row, all bounded by the kernel; and how often the arrivals that a
+last block waits for, of blocks in the grid or of rows in a head."""
 
 COUNTED = {"attention.cuh": ["count * width"]}
 """Bounds of loops over an int that have the name of a Size elsewhere in the header."""

@@ -142,11 +142,12 @@ def test_a_folder_where_a_file_is_due_is_refused(toy: Toy) -> None:
     assert (toy.folder / "build/p/toy/raw/W.f32/mine").exists()
 
 
-def test_a_step_that_crashes_keeps_its_traceback(toy: Toy) -> None:
+def test_a_step_in_which_a_plugin_breaks_names_the_plugin_and_the_command(toy: Toy) -> None:
     ran = toy.build("p.lg", "--target", "toy", "--family", "toy", "-D", "words=crash")
     assert ran.code == 3
-    assert "Traceback (most recent call last)" in ran.err
-    assert "RuntimeError: the toy broke\nemit p for toy failed with exit code 1\n  by hand: " in ran.err
+    broke = "plugin toy of distribution toy-plugin raised RuntimeError: the toy broke [plugin-failed]\n"
+    assert f": {broke}  next: tell its authors; -v shows the traceback\nemit p for toy failed with exit code 3\n" in ran.err
+    assert "\n  by hand: " in ran.err
 
 
 def test_every_failure_of_a_run_is_shown(toy: Toy) -> None:

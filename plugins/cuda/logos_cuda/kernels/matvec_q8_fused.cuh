@@ -93,7 +93,8 @@ __device__ inline void gate_up_q8(const Quant *x, const Real *xs, const Quant *w
     LOGOS_SHARED(float, partial, 32);
     const Q8Rows gates = {x, xs, wg, gs, k}, ups = {x, xs, wu, us, k};
     const Size together = blockDim.x / lanes;
-    for (Size first = blockIdx.x * together; first < n; first += gridDim.x * together) {
+    for (Size first = static_cast<Size>(blockIdx.x) * together; first < n;
+         first += static_cast<Size>(gridDim.x) * together) {
         const Size row = first + threadIdx.x / lanes;
         if (row < n) {
             const float g = gates.dot<lanes>(row, partial), u = ups.dot<lanes>(row, partial), s = Silu::of(g);
