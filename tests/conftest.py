@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tarfile
@@ -25,6 +26,10 @@ settings.register_profile("soak", deadline=None, max_examples=10_000)
 settings.load_profile("fast")
 
 ORACLES = Path(__file__).parent / "oracles"
+
+
+# Tests interrupt what they start; a shell that starts pytest in the background has interrupts ignored by all below it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

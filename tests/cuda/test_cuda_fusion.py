@@ -12,6 +12,7 @@ from random import Random
 import fused_cases
 import numpy as np
 import pytest
+from fiber_orders import ONE_FAST, ORDERS
 from fused_ways import build, compared, faults, ways
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,7 +26,6 @@ sys.path.insert(0, os.fspath(Path(__file__).parents[1] / "unit"))
 from fusable_programs import random_program
 
 SPECS = fused_cases.SPECS
-ORDERS = ("forward", "reverse", "shuffle:7")
 QUICK = range(3, 5)
 SEEDS = range(12)
 
@@ -37,7 +37,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     return build(tmp_path_factory.mktemp("fused"), cases)
 
 
-@pytest.mark.parametrize("order", ORDERS[1:])
+@pytest.mark.parametrize("order", ONE_FAST)
 def test_fused_and_held_agree_to_the_bit(bench: Bench, order: str) -> None:
     assert compared(bench, [one for spec in SPECS for one in spec.cases(QUICK)], [FUSES], order) == []
 

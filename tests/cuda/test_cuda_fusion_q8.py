@@ -9,6 +9,7 @@ from pathlib import Path
 
 import fused_q8_cases
 import pytest
+from fiber_orders import ONE_FAST, ORDERS
 from fused_ways import build, compared, ways
 from kernel_bench import Bench, Case
 from kernel_cases import Spec
@@ -16,7 +17,6 @@ from kernel_cases import Spec
 from logos_cuda.fusing import FUSES
 
 SPECS = fused_q8_cases.SPECS
-ORDERS = ("forward", "reverse", "shuffle:7")
 STEPS = (FUSES, tuple(step for step in FUSES if step != "combine"))
 QUICK = range(3, 4)
 KINDS = (
@@ -41,7 +41,7 @@ def kinds() -> list[Case]:
     return cases
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", ONE_FAST)
 def test_fused_and_held_agree_to_the_bit(bench: Bench, order: str) -> None:
     assert compared(bench, kinds(), STEPS, order) == []
 

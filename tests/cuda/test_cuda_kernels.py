@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import state_cases
 import steps_cases
+from fiber_orders import ONE_FAST, ORDERS
 from kernel_bench import Bench, Case, Result, differences, read, source_text
 from kernel_cases import SHAPES, Spec, case
 
@@ -23,7 +24,6 @@ from logos_cuda.spelling.table import SPELLS
 SPECS: tuple[Spec, ...] = (
     *kernel_cases.SPECS, *state_cases.SPECS, *narrow_cases.SPECS, *steps_cases.SPECS,
 )  # fmt: skip
-ORDERS = ("forward", "reverse", "shuffle:7")
 QUICK = range(3, 6)
 """Shapes of the fast tests: none of the large ones, one in three on a grid of two blocks."""
 
@@ -44,7 +44,7 @@ def faults(bench: Bench, chosen: list[tuple[Spec, range]], order: str = "forward
     return [f"{name}: {wrong}" for (name, one), result in compared for wrong in differences(one, result)]
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", ONE_FAST)
 def test_kernels_agree_with_the_reference_machine(bench: Bench, order: str) -> None:
     assert faults(bench, [(spec, QUICK) for spec in SPECS], order) == []
 
@@ -79,7 +79,7 @@ def one(bench: Bench, made: Case) -> Result:
     return bench.run([made])[0]
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", ONE_FAST)
 def test_a_whole_llama_agrees_with_the_reference_machine(bench: Bench, order: str) -> None:
     """Every value of a step in the middle of a context, its tables full of noise."""
     text = (Path(__file__).parents[1] / "golden" / "families" / "llama.lg").read_text("utf-8")

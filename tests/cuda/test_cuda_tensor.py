@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fiber_orders import ONE_FAST, ORDERS
 from kernel_bench import KERNELS, Array, Bench, Case, differences
 from kernel_cases import SHAPES, Spec, case
 from narrow_cases import dp4a, product, quantized
@@ -25,7 +26,6 @@ from logos_cuda.ptxas import reports
 from logos_cuda.stages import ForwardError, Kernel
 from logos_cuda.tiling import DEPTHS, MOST_COLUMNS, MOST_DEPTH, ROWS, STAGES, SUBTILES, Tiling, Tuned, shared_bytes
 
-ORDERS = ("forward", "reverse", "shuffle:7")
 QUICK = range(3, 6)
 QUICK_SPECS = (SPECS[0], SPECS[2])
 UNIT = 2.0**-24
@@ -61,7 +61,7 @@ def faults(bench: Bench, numbers: range, order: str, specs: Sequence[Spec] = SPE
     return [f"{name}: {wrong}" for (name, one), result in compared for wrong in differences(one, result)]
 
 
-@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("order", ONE_FAST)
 def test_products_agree_with_the_reference_machine(bench: Bench, order: str) -> None:
     assert faults(bench, QUICK, order, QUICK_SPECS) == []
 

@@ -138,7 +138,7 @@ def test_kind_op_is_verified_with_its_checksum(toy: Toy, monkeypatch: pytest.Mon
     ))  # fmt: skip
 
 
-@pytest.mark.parametrize("step", FUSED)
+@pytest.mark.parametrize("step", ["add-norm", pytest.param("gate-up", marks=pytest.mark.slow)])
 def test_kind_op_takes_operations_that_fuse_into_one_stage(
     toy: Toy, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -303,6 +303,7 @@ def test_a_cache_that_cannot_be_written_is_refused(decode: Toy, monkeypatch: pyt
     assert (ran.code, said in ran.err) == (1, True)
 
 
+@pytest.mark.slow
 def test_as_many_variables_as_there_are_of_any_name_are_read_out(toy: Toy) -> None:
     """Names longer than a file's, and more of them than files that may be open unless a program asks for more."""
     names = ["x", *("v" * 240 + str(10**number) for number in range(70))]
