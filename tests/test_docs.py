@@ -102,7 +102,14 @@ def runnable(page: Path) -> bool:
     return next(commands(page), None) is not None
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if runnable(page)], ids=lambda page: page.name)
+LONG = ("cli.md", "cuda.md", "plugins.md")
+"""Pages whose commands take tens of seconds: in the slow tier."""
+
+
+@pytest.mark.parametrize("page", [
+    pytest.param(page, id=page.name, marks=pytest.mark.slow if page.name in LONG else ())
+    for page in PAGES if runnable(page)
+])  # fmt: skip
 def test_a_page_s_commands_print_what_it_shows(page: Path, checkout: Path) -> None:
     path = os.pathsep.join([os.fspath(Path(sys.executable).parent), os.environ["PATH"]])
     environment = {**os.environ, "PATH": path, "COLUMNS": "100", "PYTHONWARNINGS": "error"}

@@ -29,7 +29,7 @@ def test_every_op_but_moe_is_spelled() -> None:
     assert {op.name for op in OPS} - SPELLS == {"moe"}
 
 
-@pytest.mark.parametrize("operators", ["listed", "plain"])
+@pytest.mark.parametrize("operators", ["listed", pytest.param("plain", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
 @pytest.mark.parametrize(("op", "present", "rule"), CASES, ids=NAMES)
 def test_op_agrees_with_the_reference(

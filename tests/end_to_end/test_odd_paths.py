@@ -14,7 +14,8 @@ pytest.importorskip("torch", reason="verify runs the artifact with torch")
 NAMES = ["two  blanks, dollar $x $$", 'colon: it\'s "quoted" größe 模型 |;&', "n" * 200]
 
 
-@pytest.mark.parametrize("name", [NAMES[0], *(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[1:])])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
 def test_a_project_of_any_path_builds_rebuilds_and_verifies(tmp_path: Path, name: str) -> None:
     folder = tmp_path / name
 

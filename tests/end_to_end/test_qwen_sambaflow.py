@@ -62,9 +62,8 @@ def test_building_routed_experts_writes_nothing(tmp_path: Path) -> None:
     assert not out.exists()
 
 
-@pytest.mark.parametrize("case", [
-    pytest.param(case, marks=[pytest.mark.slow] if case == "qwen3-tiny" else []) for case in CASES
-])  # fmt: skip
+@pytest.mark.slow
+@pytest.mark.parametrize("case", CASES)
 def test_verify_holds_over_24_steps_with_states_carried(
     case: str, oracles: Path, oracle_cases: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -112,6 +112,7 @@ def test_the_double_shows_what_a_device_may_do_wrong(run: Run) -> None:
         run("compile", "--inference", "--pef-name", "step", fail=["aten.silu.default"])
 
 
+@pytest.mark.slow
 def test_a_build_makes_a_recording_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     program, out = tmp_path / "p.lg", tmp_path / "out"
     program.write_text(PROGRAM, "utf-8")

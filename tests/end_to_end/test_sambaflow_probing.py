@@ -66,6 +66,7 @@ def spellings(folder: Path) -> list[str]:
     return [op["torch"] for op in json.loads((folder / "manifest.json").read_text("utf-8"))["ops"]]
 
 
+@pytest.mark.slow
 def test_a_build_honours_what_falls_back_is_wrong_and_fails(tmp_path: Path) -> None:
     folder = kit(tmp_path / "probes")
     names = "operators/softmax-float32 operators/silu-float32 spellings/argmax-float32"
@@ -132,6 +133,7 @@ def test_what_the_arguments_and_another_sambaflow_change_is_found(tmp_path: Path
     assert logos(tmp_path, "verify", "p.lg", *GIVEN).returncode == 0
 
 
+@pytest.mark.slow
 def test_a_whole_model_holds_its_bounds_in_alternative_spellings(tmp_path: Path) -> None:
     shutil.copy(EXAMPLES / "hybrid/hybrid.lg", tmp_path)
     lines = ['schema = "logos.sambaflow.support"', "version = 1"]

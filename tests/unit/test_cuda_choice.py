@@ -162,6 +162,7 @@ def test_what_is_said_of_the_choices(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_verify_takes_weights_as_they_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -63,6 +63,7 @@ CHANGES: tuple[tuple[Callable[[Path], object], list[str]], ...] = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_change_makes_its_own_steps_due_and_no_others(place: Path) -> None:
     for number, (change, due) in enumerate(CHANGES):
         change(place)

@@ -77,7 +77,10 @@ def test_output_that_cannot_be_printed_is_told(place: Path) -> None:
     completes(place)
 
 
-@pytest.mark.parametrize("which", [".", "build", "build/.logos", "build/p/toy", "build/p/toy/raw"])
+@pytest.mark.parametrize("which", [
+    "build/p/toy/raw",
+    *(pytest.param(which, marks=pytest.mark.slow) for which in (".", "build", "build/.logos", "build/p/toy")),
+])  # fmt: skip
 def test_a_folder_that_may_not_be_written_is_told_once(place: Path, which: str) -> None:
     if which != ".":
         completes(place)

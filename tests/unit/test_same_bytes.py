@@ -74,7 +74,7 @@ NAMES = (
 )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [NAMES[1], *(pytest.param(NAMES[i], marks=pytest.mark.slow) for i in (0, 2, 3))])
 def test_any_path_is_a_path_to_build_rebuild_and_clean(tmp_path: Path, name: str) -> None:
     folder = workspace(tmp_path / name)
     (folder / name).mkdir()

@@ -100,6 +100,7 @@ def test_no_argument_is_longer_than_the_system_takes(tmp_path: Path) -> None:
     assert named == list(taps)
 
 
+@pytest.mark.slow
 def test_checks_within_a_step_can_be_left_out_to_see_what_failed_them(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="needs the extra logos-build[torch]")
     program = "Let x be a 1 by 3 tensor of Real.\nLet y be silu of x.\nLet next be argmax of y.\n"
