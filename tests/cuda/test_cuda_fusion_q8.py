@@ -9,7 +9,7 @@ from pathlib import Path
 
 import fused_q8_cases
 import pytest
-from fiber_orders import ONE_FAST, ORDERS
+from fiber_orders import ORDERS
 from fused_ways import build, compared, ways
 from kernel_bench import Bench, Case
 from kernel_cases import Spec
@@ -23,7 +23,7 @@ KINDS = (
     "parts_by_warps", "scaled_by_warps", "gate_up_q8_quantized_by_blocks", "router_gate_by_warps", "norm_wide_q8",
     "add_rmsnorm_narrow_q8", "chain_q8", "attention_up_to_64_half_combined_q8", "delta_q8", "argmax_combined",
 )  # fmt: skip
-"""One spec of each kind, for the fast tests."""
+"""One spec of each kind."""
 
 
 def all_ways(cases: list[Case]) -> list[Case]:
@@ -41,7 +41,8 @@ def kinds() -> list[Case]:
     return cases
 
 
-@pytest.mark.parametrize("order", ONE_FAST)
+@pytest.mark.slow
+@pytest.mark.parametrize("order", ORDERS)
 def test_fused_and_held_agree_to_the_bit(bench: Bench, order: str) -> None:
     assert compared(bench, kinds(), STEPS, order) == []
 
