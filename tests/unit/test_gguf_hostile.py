@@ -172,7 +172,7 @@ def test_a_large_hostile_file_takes_little_time_and_memory(tmp_path: Path, case:
     try:
         for _, command, refusals, seconds in run_commands(files, out):
             assert command == "inspect" or len(refusals) == 1
-            assert seconds < 2 * SECONDS  # this much output takes 1.3 s of a free core, and twice that of a busy one
+            assert seconds < SECONDS
         assert not out.exists()
     finally:
         (files / "m.gguf").unlink()

@@ -41,8 +41,7 @@ def command(checkpoint: Path, as_json: bool, verbose: bool) -> None:
     if as_json:
         click.echo(json_text(_record(opened, takers, refusals)))
     else:
-        for line in _lines(opened, takers, refusals):
-            click.echo(line)
+        click.echo("\n".join(_lines(opened, takers, refusals)))  # at once: echo flushes each time
     opened.close()
 
 
@@ -151,7 +150,9 @@ def _value(value: object) -> str:
 
 def _shown(text: str) -> str:
     """Text of a file as one short line without control characters."""
-    line = "".join(c if c.isprintable() else "?" for c in text[: _SHOWN + 1])
+    line = text[: _SHOWN + 1]
+    if not line.isprintable():
+        line = "".join(c if c.isprintable() else "?" for c in line)
     return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"
 
 
