@@ -17,7 +17,6 @@ from kernel_cases import SHAPES, Spec, case
 from narrow_cases import dp4a, product, quantized
 from tensor_cases import SPECS, tensor, tiles
 
-from logos import Refused
 from logos_cuda.audit import bodies_of, find_disassembler
 from logos_cuda.compiling import COMPILE
 from logos_cuda.host_build import HOST, find_host_compiler
@@ -25,6 +24,7 @@ from logos_cuda.lower import stored_graph
 from logos_cuda.ptxas import reports
 from logos_cuda.stages import ForwardError, Kernel
 from logos_cuda.tiling import DEPTHS, MOST_COLUMNS, MOST_DEPTH, ROWS, STAGES, SUBTILES, Tiling, Tuned, shared_bytes
+from machine_code import needs_disassembler
 
 QUICK = range(3, 6)
 QUICK_SPECS = (SPECS[0], SPECS[2])
@@ -261,16 +261,8 @@ def test_the_run_on_the_host_fails_on_a_mistake(mistake: Mistake, tmp_path: Path
     assert re.search(mistake.shows, "\n".join(said))
 
 
-def disassembles() -> bool:
-    try:
-        find_disassembler()
-    except Refused:
-        return False
-    return shutil.which("nvcc") is not None
-
-
 @pytest.mark.slow
-@pytest.mark.skipif(not disassembles(), reason="needs nvcc on PATH, and nvdisasm")
+@needs_disassembler
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_120"])
 def test_the_machine_code_has_imma_ldmatrix_and_wide_copies_and_nothing_spills(arch: str, tmp_path: Path) -> None:
     source, made = tmp_path / "kernels.cu", [kernel for kernel in kernels() if kernel.header == GEMM]

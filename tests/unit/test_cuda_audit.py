@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import sys
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from logos import CompiledKernel, Refused
 from logos_cuda import audit
 from logos_cuda.audit import bodies_of, compiled_kernels, find_disassembler, occupancy
 from logos_cuda.emit import kernel_text
+from machine_code import needs_disassembler
 
 sys.path.insert(0, os.fspath(Path(__file__).parents[1] / "cuda"))
 
@@ -122,16 +122,8 @@ sm_90: 2 kernels, registers do not suffice in two
     assert [json.loads(line)["loads"] for line in ran.out.splitlines()] == [{"16": 1, "128": 4}, {}]
 
 
-def disassembles() -> bool:
-    try:
-        find_disassembler()
-    except Refused:
-        return False
-    return shutil.which("nvcc") is not None
-
-
 @pytest.mark.slow
-@pytest.mark.skipif(not disassembles(), reason="needs nvcc on PATH, and nvdisasm")
+@needs_disassembler
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90", "sm_120"])
 def test_weights_in_q8_are_loaded_by_128_bits_and_multiplied_by_idp_and_nothing_spills(
     arch: str, monkeypatch: pytest.MonkeyPatch

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+from benchmark_module import load_benchmark, told
 
 
 @pytest.fixture
 def decode(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("decode_cuda", BENCHMARKS / "decode_cuda.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "decode_cuda", module)
-    spec.loader.exec_module(module)
-    return module
-
-
-def told(decode: ModuleType, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    sys.argv = ["decode_cuda.py", *arguments]
-    code = decode.main()
-    return (code, *capsys.readouterr())
+    return load_benchmark("decode_cuda", monkeypatch)
 
 
 def test_without_a_gpu_one_line_says_so(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
 import subprocess
@@ -12,10 +11,10 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
+from benchmark_module import load_benchmark, told
 
 from logos_cuda.gpu import Gpu
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 THEIRS = (
     "  MUL_MAT(type_a=q8_0,type_b=f32,m=4096,n=1,k=14336,bs=[1,1],nr=[1,1],per=[0,1,2,3],k_v=0,o=1):"
     "  4 runs -  31.50 us/run - 117.44 MFLOP/run -   3.73 TFLOPS\n"
@@ -28,19 +27,7 @@ THEIRS = (
 
 @pytest.fixture
 def gemm(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    spec = importlib.util.spec_from_file_location("gemm_cuda", BENCHMARKS / "gemm_cuda.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "gemm_cuda", module)
-    spec.loader.exec_module(module)
-    return module
-
-
-def told(gemm: ModuleType, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    sys.argv = ["gemm_cuda.py", *arguments]
-    code = gemm.main()
-    return (code, *capsys.readouterr())
+    return load_benchmark("gemm_cuda", monkeypatch)
 
 
 def test_without_a_gpu_one_line_says_so(

@@ -13,7 +13,7 @@ from logos.cli.common import json_option, open_manager, program_options, target_
 from logos.source import printable
 
 if TYPE_CHECKING:
-    from logos.hookspecs import Target, TuneReport, TuningTarget
+    from logos.hookspecs import TuneReport, TuningTarget
     from logos.manager import Manager
 
 
@@ -54,9 +54,9 @@ def command(
     from logos.job import Request, make_job
 
     manager = open_manager(verbose)
-    tuning(manager, target)
-    made, job = make_job(manager, Request(program, checkpoint, weights, family, options=options), target)
-    report = _target(made).tune(job, lambda line: None if quiet else click.echo(printable(line), err=True))
+    tuner = tuning(manager, target)
+    _, job = make_job(manager, Request(program, checkpoint, weights, family, options=options), target)
+    report = tuner.tune(job, lambda line: None if quiet else click.echo(printable(line), err=True))
     write_if_changed(out, report.text)
     if as_json:
         for row in report.rows:
@@ -90,10 +90,3 @@ def tuning(manager: Manager, name: str) -> TuningTarget:
     what = f"the target {name} has nothing to tune"
     next_ = f"tune a target that has: {', '.join(others)}" if others else "install a plugin whose target has something"
     raise refuse("no-tuning", what, Spot(f"target {name}"), next_)
-
-
-def _target(target: Target) -> TuningTarget:
-    from logos.hookspecs import TuningTarget
-
-    assert isinstance(target, TuningTarget)  # refused before the job was made
-    return target
