@@ -19,6 +19,7 @@ from logos.weights.q8 import split
 from logos_cuda.stages import Buffer, Kernel
 from logos_cuda.storage import Storage
 
+pytestmark = pytest.mark.slow  # compiling the kernels of every storage takes half a minute
 K, N = 64, 9
 STORAGES = (exact("b"), dp4a("b"))
 
@@ -108,7 +109,6 @@ def kernels(*names: str) -> tuple[Kernel, ...]:
     return tuple(kernel for kernel in found if re.search("q8|half", kernel.name))
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc on PATH")
 def test_weights_are_loaded_by_16_bytes_and_multiplied_by_dp4a(tmp_path: Path) -> None:
     """In PTX, of which ptxas makes the machine's 128-bit loads and IDP."""

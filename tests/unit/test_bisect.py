@@ -94,15 +94,19 @@ def helper(old: str, new: str) -> Plant:
     [
         # (step, sentence, what it made wrong)
         (HYBRID, "return F.silu(X)", "return X * torch.tanh(X)", (0, "Let aq0 be silu of cq0.", ["aq0"])),
-        (HYBRID, "return torch.exp(AL * F", "return torch.exp(-AL * F", (0, "Let a0 be decay of wa0", ["a0"])),
+        pytest.param(HYBRID, "return torch.exp(AL * F", "return torch.exp(-AL * F",
+                     (0, "Let a0 be decay of wa0", ["a0"]), marks=pytest.mark.slow),
         # The ring starts at zero: until a row has moved up, nothing shows.
         (HYBRID, "[1, TAPS - 1], dim=0)[1], X]", "[TAPS - 1, 1], dim=0)[0], X]",
          (1, "Let cq0 be causal conv of uq0", ["cq0", "Cq0"])),
         # A memory that forgets too little shows when there is something to forget.
-        (HYBRID, "new = alpha * s +", "new = s +", (1, "Let o0 be gated delta of q0", ["o0", "S0"])),
+        pytest.param(HYBRID, "new = alpha * s +", "new = s +",
+                     (1, "Let o0 be gated delta of q0", ["o0", "S0"]), marks=pytest.mark.slow),
         (LLAMA, "d = T_numbers - P\n", "d = T_numbers - P - 1\n", (0, "Set row pos of K0 to k0.", ["K0"])),
-        (LLAMA, "+ hot * R", "+ hot * R * 1.001", (0, "Set row pos of K0 to k0.", ["K0"])),
-        (LLAMA, "scores + later * -1e30", "scores", (0, "Let a0 be attention of q0", ["a0"])),
+        pytest.param(LLAMA, "+ hot * R", "+ hot * R * 1.001",
+                     (0, "Set row pos of K0 to k0.", ["K0"]), marks=pytest.mark.slow),
+        pytest.param(LLAMA, "scores + later * -1e30", "scores",
+                     (0, "Let a0 be attention of q0", ["a0"]), marks=pytest.mark.slow),
         # What is no number is found at its stage: an argmax behind it does not end the run.
         (LLAMA, "F.silu(GATE) * UP", "F.silu(GATE) * UP * math.nan", (0, "Let s0 be swiglu of g0", ["s0"])),
     ],
@@ -123,6 +127,7 @@ def test_a_wrong_helper_is_named_at_the_first_stage_that_shows_it(
     assert beyond == [made["variable"] for made in first["alone"] if not made["holds"]]
 
 
+@pytest.mark.slow
 def test_what_is_right_holds_in_every_dtype(bisect: Bisect) -> None:
     ran = bisect(HYBRID, None, *TOKENS)
     assert (ran.code, ran.err) == (0, "")

@@ -36,6 +36,7 @@ def build_block(folder: Path, single_pass: bool) -> None:
         compile_host(source, folder / str(single_pass), sanitize=True, flags=["-O1"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("single_pass", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("graph", [True, False])
 def test_a_block_gives_the_reference_s_moe(folder: Path, tmp_path: Path, single_pass: bool, graph: bool) -> None:
@@ -52,6 +53,7 @@ def test_a_block_gives_the_reference_s_moe(folder: Path, tmp_path: Path, single_
         assert off > 1e-8  # quantized it is
 
 
+@pytest.mark.slow
 def test_a_score_that_is_no_number_is_in_every_result(folder: Path, tmp_path: Path) -> None:
     router = block(SPEC)[0].astype("<f4")
     router[SPEC.E - 1, 5] = np.nan
@@ -63,6 +65,7 @@ def test_a_score_that_is_no_number_is_in_every_result(folder: Path, tmp_path: Pa
     assert run(folder / "True", "--weights", str(folder), *given)[0].split() == ["NaN"] * SPEC.d
 
 
+@pytest.mark.slow
 def test_the_graph_is_launched_again_and_timed(folder: Path) -> None:
     once, _ = run(folder / "True", "--weights", str(folder))
     out, err = run(folder / "True", "--weights", str(folder), "--repeat", "3")
@@ -73,6 +76,7 @@ def test_the_graph_is_launched_again_and_timed(folder: Path) -> None:
     assert "\nx = [[1.5, 0, " in out
 
 
+@pytest.mark.slow
 def test_a_graph_that_cannot_be_captured_is_not_used(folder: Path, tmp_path: Path) -> None:
     """An allocation within the capture: the kernels are launched one by one, and give the same."""
     text = (folder / "True.cu").read_text("utf-8")

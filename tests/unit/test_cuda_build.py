@@ -49,6 +49,7 @@ def test_a_build_compiles_and_links_and_says_with_what(toy: Toy, toolkit: FakeTo
     assert len(toolkit.calls()) == 2
 
 
+@pytest.mark.slow
 def test_what_the_depfile_names_is_an_input(toy: Toy, toolkit: FakeToolkit) -> None:
     toy.logos(*BUILD)
     header = toolkit.home / "include/device.h"
@@ -58,6 +59,7 @@ def test_what_the_depfile_names_is_an_input(toy: Toy, toolkit: FakeToolkit) -> N
     assert "built 1 artifact in" in toy.logos(*BUILD).out
 
 
+@pytest.mark.slow
 def test_another_version_in_the_same_place_makes_everything_again(toy: Toy, toolkit: FakeToolkit) -> None:
     toy.logos(*BUILD)
     toolkit.says("Cuda compilation tools, release 13.1, V13.1.7\n")
@@ -90,6 +92,7 @@ def test_what_nvcc_heeds_of_the_environment_is_part_of_the_command(
     assert "nothing to do" in toy.logos(*BUILD).out
 
 
+@pytest.mark.slow
 def test_a_host_compiler_by_a_relative_path_is_found_from_everywhere(toy: Toy, toolkit: FakeToolkit) -> None:
     make_compiler(toy.folder / "my cxx", "__GNUC__ 12")
     assert toy.logos(*BUILD, "-D", "ccbin=./my cxx").code == 0
@@ -169,6 +172,7 @@ def test_everything_that_a_machine_lacks_is_said_at_once(
     assert toolkit.calls() == []
 
 
+@pytest.mark.slow
 def test_compilers_run_as_many_at_once_as_memory_has_room_for(toy: Toy, toolkit: FakeToolkit) -> None:
     toy.logos(*BUILD)
     text = (toy.folder / "made/.logos/build.ninja").read_text()

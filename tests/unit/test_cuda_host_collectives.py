@@ -9,7 +9,7 @@ import pytest
 from cuda_host import ORDERS, build, numbers, run
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["plain", "sanitized"])
+@pytest.fixture(scope="module", params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["plain", "sanitized"])
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build("collectives", tmp_path_factory.mktemp("cuda"), sanitize=request.param)
 

@@ -19,7 +19,7 @@ SPECIAL = [0, -0.0, 1, -1, 65504, 65519.99, 65520, 65536, 2**-14, 2**-24, 2**-25
            1 + 3 * 2**-11, 1 + 2**-8, 1 + 3 * 2**-8, 2**-14 * (1 - 2**-11), 2**-126 * (1 - 2**-8)]  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["plain", "sanitized"])
+@pytest.fixture(scope="module", params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["plain", "sanitized"])
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build("numbers", tmp_path_factory.mktemp("cuda"), sanitize=request.param)
 

@@ -117,6 +117,7 @@ def test_every_value_of_every_step_is_as_by_single_steps(single: Path, three: Pa
         assert near(due, dumped(many, tmp_path / f"found{number}", "--tokens", TOKENS, *given)) == []
 
 
+@pytest.mark.slow
 def test_chunks_are_made_by_stages_of_their_own(three: Path, tmp_path: Path) -> None:
     """What the steps at once make is what is read: other weights for their stages alone change it."""
     source = three.with_suffix(".cu").read_text("utf-8")
@@ -131,6 +132,7 @@ def test_chunks_are_made_by_stages_of_their_own(three: Path, tmp_path: Path) -> 
         assert (run(tmp_path / "forward", *given) == run(three, *given)) == same
 
 
+@pytest.mark.slow
 def test_what_is_printed_is_as_by_single_steps(single: Path, three: Path) -> None:
     for count in range(1, 12):
         tokens = TOKENS[: 2 * count - 1]
@@ -139,6 +141,7 @@ def test_what_is_printed_is_as_by_single_steps(single: Path, three: Path) -> Non
             assert said == run(single, "--tokens", tokens, *more)
 
 
+@pytest.mark.slow
 def test_errors_are_told_at_their_own_step(single: Path, three: Path, tmp_path: Path) -> None:
     emb = VALUES["emb"].copy()
     emb[3] = np.nan
@@ -165,6 +168,7 @@ def test_steps_of_fusion_act_on_many_steps_and_are_as_held_to_the_bit(three: Pat
     assert [name for name in due if due[name].tobytes() != found[name].tobytes()] == []
 
 
+@pytest.mark.slow
 def test_verify_holds_it_and_says_how_the_tokens_went(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logos_cuda.running, "find_gpu", lambda: None)
     toy.write("d.lg", DECODE)

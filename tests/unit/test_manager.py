@@ -372,8 +372,8 @@ TARGETLESS = "import sys\nfrom logos import hookimpl\n\n\n@hookimpl\ndef logos_t
     ("module", "cause"),
     [
         ("import vendor_sdk\n", "ModuleNotFoundError: No module named 'vendor_sdk'"),
-        ("def broken(:\n", "SyntaxError: "),
-        ("raise SystemExit('no licence')\n", "SystemExit: no licence"),
+        pytest.param("def broken(:\n", "SyntaxError: ", marks=pytest.mark.slow),
+        pytest.param("raise SystemExit('no licence')\n", "SystemExit: no licence", marks=pytest.mark.slow),
         (f"{TARGETLESS}\nlogos_familes = logos_targets\n", "logos_familes is no hook; did you mean logos_families?"),
     ],
 )

@@ -12,7 +12,10 @@ from toy_build import Toy
 BUILD = ("p.lg", "--target", "toy", "--family", "toy", "-D", "weights=raw", "-D", "path=deep/er/x.txt")
 
 
-@pytest.mark.parametrize("name", ["start", 'it\'s "a" $new: größe', "x" * 120, "-flag", ".hidden/.logos"])
+ODD_NAMES = [pytest.param(name, marks=pytest.mark.slow) for name in ("start", "x" * 120, "-flag", ".hidden/.logos")]
+
+
+@pytest.mark.parametrize("name", ['it\'s "a" $new: größe', *ODD_NAMES])
 def test_a_starting_project_builds_at_once(toy: Toy, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ran = toy.logos("new", "--", name)
     assert (ran.code, ran.err) == (0, "")
@@ -69,6 +72,7 @@ def test_clean_removes_nothing_else(toy: Toy) -> None:
     assert "[not-a-build]" in toy.logos("clean").err
 
 
+@pytest.mark.slow
 def test_clean_in_a_copy_of_a_build_leaves_the_original(toy: Toy) -> None:
     toy.build(*BUILD)
     before = toy.tree()
@@ -78,6 +82,7 @@ def test_clean_in_a_copy_of_a_build_leaves_the_original(toy: Toy) -> None:
     assert toy.tree("copy") == before
 
 
+@pytest.mark.slow
 def test_clean_goes_where_the_project_file_says(toy: Toy) -> None:
     toy.write("logos.toml", '[project]\nname = "p"\nprogram = "p.lg"\nfamily = "toy"\nout = "my out"\n[target.toy]\n')
     toy.build()

@@ -99,8 +99,8 @@ def half_a_tool_s_output(folder: Path) -> None:
         (half_a_tool_s_output, ["copy copy.txt of p for toy"]),
         (lambda folder: (folder / "build/p/toy/raw/W.f32").unlink(), ["extract raw of p for toy"]),
         (lambda folder: shutil.rmtree(folder / "build/p"), None),
-        (lambda folder: (folder / "build/.logos/.ninja_log").unlink(), None),
-        (lambda folder: os.utime(folder / "p.lg", (2e9, 2e9)), []),
+        pytest.param(lambda folder: (folder / "build/.logos/.ninja_log").unlink(), None, marks=pytest.mark.slow),
+        pytest.param(lambda folder: os.utime(folder / "p.lg", (2e9, 2e9)), [], marks=pytest.mark.slow),
         (lambda folder: os.utime(folder / "p.lg", (1, 1)), []),
     ],
 )  # fmt: skip
@@ -127,6 +127,7 @@ def test_a_project_file_that_appears_is_read(built: Path) -> None:
     assert "unknown-key" in logos(built, *BUILD).stderr
 
 
+@pytest.mark.slow
 def test_a_member_that_appears_in_a_pattern_s_folder_is_built(tmp_path: Path) -> None:
     (tmp_path / "logos.toml").write_text('[workspace]\nmembers = ["all/*"]\n')
 
@@ -149,6 +150,7 @@ def test_a_member_that_appears_in_a_pattern_s_folder_is_built(tmp_path: Path) ->
     assert "nothing to do: 1 artifact" in logos(tmp_path, "build").stdout
 
 
+@pytest.mark.slow
 def test_other_arguments_folders_and_plugins_are_looked_at_closely(built: Path, tmp_path: Path) -> None:
     assert logos(built, *BUILD, "-D", "style=fancy").returncode == 0
     assert "fancy" in (built / "build/p/toy/program.txt").read_text()
@@ -164,6 +166,7 @@ def test_other_arguments_folders_and_plugins_are_looked_at_closely(built: Path, 
     assert "plugin late of distribution late-plugin is left out" in ran.stderr
 
 
+@pytest.mark.slow
 def test_a_left_out_plugin_is_said_at_every_build(built: Path, tmp_path: Path) -> None:
     info = tmp_path / "more" / "bad_plugin-1.0.dist-info"
     info.mkdir(parents=True)
