@@ -102,7 +102,7 @@ def runnable(page: Path) -> bool:
     return next(commands(page), None) is not None
 
 
-LONG = ("cli.md", "cuda.md", "getting-started.md", "plugins.md")
+LONG = ("cli.md", "cuda.md", "getting-started.md", "plugins.md", "workspaces.md")
 """Pages whose commands take tens of seconds: in the slow tier."""
 
 

@@ -22,14 +22,15 @@ CORE = ROOT / "core"
 TESTS = ROOT / "tests"
 
 LAYERS = (
-    ("source", "refusal", "near", "late", "atomic", "stamps", "lock", "cache", "bounds"),
+    ("source", "refusal", "near", "late", "atomic", "stamps", "lock", "cache", "step_cache",
+     "changes", "bounds"),
     ("op", "shapes"),
     ("ops", "grammar", "loops", "sentences", "misread", "graph"),
     ("parse", "check", "printer", "memory", "reference", "weights", "passes", "prefill", "values",
      "desugar", "lift", "recognition", "verification", "device_plan", "measure", "bisection", "finding"),
     ("hookspecs", "discovery", "contracts", "manager", "conformance", "job", "author", "artifacts", "extraction",
      "recording", "execution", "engine", "compiled"),
-    ("toml_places", "project", "project_file", "selection", "inputs", "journal", "steps", "plan"),
+    ("toml_places", "project", "project_file", "selection", "inputs", "journal", "steps", "plan", "since"),
     ("ninja_file", "ninja_run", "finished", "build", "clean", "starting", "explanation"),
     ("cli", "entry", "__main__"),
 )

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from logos.atomic import unwritable, write_if_changed
 from logos.finished import FINISHED
+from logos.inputs import code_digest
 from logos.journal import Journal, file_digest, unsound
 from logos.ninja_file import NAME, Preview, ninja_text
 from logos.ninja_run import Failure, Progress, find_ninja, run_ninja
@@ -100,6 +101,7 @@ def carry_out(
     result = Result(tuple(title for title in outcome.steps if title in steps), refused, failed)
     if result.sound:
         _remove_leftovers(plan, journal)
+        journal.code |= dict.fromkeys((os.path.abspath(unit.folder) for unit in plan.units), code_digest(plan.sources))
     journal.close()
     return result
 

@@ -24,7 +24,8 @@ WHOLE, LINES = "made.json", "made.log"
 
 
 class Journal:
-    """The stamps of what finished steps made, by path, and the files of each artifact, by folder.
+    """The stamps of what finished steps made, by path, and the files of each artifact, by folder, with the digest of
+    the code, LOGOS's and the plugins', that made it last.
 
     Lines are added as steps finish, so that a kill costs no step that was finished; `close` gathers them into one file.
     """
@@ -33,12 +34,14 @@ class Journal:
         self.private = private
         self.stamps: dict[str, Stamp] = {}
         self.artifacts: dict[str, list[str]] = {}
+        self.code: dict[str, str] = {}
         # A folder that was moved or copied says of other files what they were: it is not believed.
         self.place = os.path.abspath(private)
         with suppress(OSError, ValueError, KeyError, TypeError):
             record = json.loads((private / WHOLE).read_bytes())
             if record["private"] == self.place:
                 self.stamps, self.artifacts = dict(record["stamps"]), dict(record["artifacts"])
+                self.code = dict(record.get("code", {}))
         lines: list[bytes] = []
         with suppress(OSError):
             lines = (private / LINES).read_bytes().splitlines()
@@ -79,6 +82,7 @@ class Journal:
             "private": self.place,
             "stamps": kept,
             "artifacts": dict(sorted(self.artifacts.items())),
+            "code": dict(sorted(self.code.items())),
         }
         write_if_changed(self.private / WHOLE, json.dumps(record, indent=1) + "\n")
         with suppress(OSError):

@@ -139,11 +139,16 @@ def make_plan(manager: Manager, selection: Selection, watch: Watch = _unseen, pr
             refusals += [refusal for refusal in refused.refusals if refusal not in refusals]
     if refusals:
         raise Refused(refusals)
+    return Plan(selection, tuple(units), code_files(manager), inputs)
+
+
+def code_files(manager: Manager) -> tuple[Path, ...]:
+    """The source files of LOGOS and of the installed plugins."""
     modules = ["logos"]
     for one in (*manager.plugins, *manager.targets.values()):
         plugin = one.object if isinstance(one, Installed) else type(one)
         modules.append(str(getattr(plugin, "__name__" if inspect.ismodule(plugin) else "__module__", "logos")))
-    return Plan(selection, tuple(units), package_files(modules), inputs)
+    return package_files(modules)
 
 
 def check_hold(target: Target, hold: tuple[str, ...]) -> None:

@@ -60,14 +60,15 @@ class Workspace:
     """A project file: its own project, if any, then those of its members.
 
     `files` are the project files that decided this, there or not, and `listed` the folders whose names did: a pattern's
-    members come and go with them. `refusals` are of single entries of `[weights]`, which are left out: all else can be
-    looked at.
+    members come and go with them. `versions` are files that say which LOGOS and plugins are installed. `refusals` are
+    of single entries of `[weights]`, which are left out: all else can be looked at.
     """
 
     file: Path
     projects: tuple[Project, ...]
     files: tuple[Path, ...] = ()
     listed: tuple[Path, ...] = ()
+    versions: tuple[Path, ...] = ()
     refusals: tuple[Refusal, ...] = ()
 
 

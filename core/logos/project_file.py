@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -18,7 +19,7 @@ from logos.source import Spot, source_from_bytes
 from logos.toml_places import KeyPath, KeyPlace, Toml, read_toml
 
 _TOP = ("workspace", "project", "weights", "target")
-_WORKSPACE = ("members",)
+_WORKSPACE = ("members", "exclude", "versions")
 _PROJECT = ("name", "program", "author", "checkpoint", "family", "out")
 _AUTHOR = ("checkpoint", "context", "layers")
 
@@ -33,13 +34,15 @@ def read_workspace(file: Path) -> Workspace:
     reader = _Reader(file)
     projects = reader.projects()
     members = [_Reader(folder / FILE_NAME, member=True) for folder in reader.members()]
+    versions = reader.versions()
     for member in members:
         projects += member.projects()
     readers = (reader, *members)
     refusals = [one for read in readers for one in sorted([*read.refusals, *read.entries], key=_position)]
     if any(read.refusals for read in readers):
         raise Refused(refusals)
-    return Workspace(file, tuple(projects), (file, *reader.candidates), tuple(reader.listed), tuple(refusals))
+    files = (file, *reader.candidates)
+    return Workspace(file, tuple(projects), files, tuple(reader.listed), versions, tuple(refusals))
 
 
 def _read_file(file: Path) -> Toml:
@@ -132,18 +135,40 @@ class _Reader:
         ]
 
     def members(self) -> list[Path]:
-        """The folders of the workspace's members, each once, a pattern's in order of name."""
-        path = ("workspace", "members")
-        table = self._table(("workspace",), self.values)
-        self._known(table, _WORKSPACE, ("workspace",))
-        patterns = table.get("members", [])
-        if not isinstance(patterns, list) or not all(isinstance(pattern, str) for pattern in patterns):
-            self._wrong(path, patterns, "an array of strings")
-            return []
+        """The folders of the workspace's members, each once, a pattern's in order of name, without the excluded."""
+        self._known(self._table(("workspace",), self.values), _WORKSPACE, ("workspace",))
+        patterns, excluded = self._strings("members"), self._strings("exclude")
         folders: dict[Path, None] = {}
         for pattern in patterns:
             folders |= dict.fromkeys(self._matches(pattern))
-        return list(folders)
+        left_out = [os.path.normpath(self.file.parent / pattern) for pattern in excluded]
+        return [
+            folder
+            for folder in folders
+            if not any(fnmatchcase(os.path.normpath(folder), pattern) for pattern in left_out)
+        ]
+
+    def versions(self) -> tuple[Path, ...]:
+        """The files that say which versions of LOGOS and of plugins are installed."""
+        found = []
+        for name in self._strings("versions"):
+            found.append(self.file.parent / name)
+            if not found[-1].is_file():
+                next_ = "name a file such as a lock file or constraints.txt, relative to this file"
+                self._refuse("missing-file", f"{name!r} is not there", ("workspace", "versions"), next_)
+        return tuple(found)
+
+    def _strings(self, key: str) -> list[str]:
+        """An array of strings of the workspace's; patterns say each depth."""
+        path = ("workspace", key)
+        given = self._table(("workspace",), self.values).get(key, [])
+        if not isinstance(given, list) or not all(isinstance(one, str) and one for one in given):
+            self._wrong(path, given, "an array of strings that are not empty")
+            return []
+        if any("**" in PurePath(one).parts for one in given):
+            self._refuse("bad-value", "** is no pattern here", path, "write a pattern for each depth: libs/*, libs/*/*")
+            return []
+        return given
 
     def _matches(self, pattern: str) -> list[Path]:
         folder = self.file.parent

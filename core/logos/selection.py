@@ -34,7 +34,7 @@ class Flags:
 @dataclass(frozen=True)
 class Order:
     """One program for one target, and the artifact's folder. `author` says how to write the program first; the places
-    say where logos.toml names the target and the family, if it does."""
+    say where logos.toml names the target and the family, if it does; `file` is that logos.toml, there or not."""
 
     name: str
     target: str
@@ -43,6 +43,7 @@ class Order:
     folder: Path
     author: Author | None = None
     family_place: Place | None = None
+    file: Path | None = None
 
     @property
     def title(self) -> str:
@@ -54,7 +55,8 @@ class Selection:
     """Every order of a build. `<out>/.logos/` takes ninja's files.
 
     `files` are the project files that decided it, there or not, and `listed` the folders whose names did. `refusals`
-    are the workspaces' own, for whoever makes the plan to tell with what else is wrong.
+    are the workspaces' own, for whoever makes the plan to tell with what else is wrong. `common` are those files on
+    which every order depends: the workspaces' own, and those that say which versions are installed.
     """
 
     out: Path
@@ -62,6 +64,7 @@ class Selection:
     files: tuple[Path, ...] = ()
     listed: tuple[Path, ...] = ()
     refusals: tuple[Refusal, ...] = ()
+    common: tuple[Path, ...] = ()
 
 
 def select(names: Sequence[str], flags: Flags, here: Path = Path()) -> Selection:
@@ -87,9 +90,10 @@ def select(names: Sequence[str], flags: Flags, here: Path = Path()) -> Selection
     folders = {project.out for project in projects}
     if flags.out is None and len(folders) == 1:
         base = folders.pop() or base
-    files = dict.fromkeys([here / FILE_NAME, *(file for one in workspaces for file in one.files)])
+    common = [file for one in workspaces for file in (one.file, *one.versions)]
+    files = dict.fromkeys([here / FILE_NAME, *common, *(file for one in workspaces for file in one.files)])
     listed = dict.fromkeys(folder for one in workspaces for folder in one.listed)
-    return Selection(base, tuple(orders), tuple(files), tuple(listed), entries)
+    return Selection(base, tuple(orders), tuple(files), tuple(listed), entries, tuple(dict.fromkeys(common)))
 
 
 def default_out(here: Path = Path()) -> Path:
@@ -195,7 +199,7 @@ def _order(project: Project, target: str, flags: Flags, base: Path, alone: bool)
     folder = out if alone else out / project.name / target
     place = project.place("target", target) if target in project.targets else None
     family_place = project.place("project", "family") if project.family and not flags.family else None
-    return Order(project.name, target, place, request, folder, author, family_place)
+    return Order(project.name, target, place, request, folder, author, family_place, project.file)
 
 
 def _same_name(projects: Iterable[Project]) -> Iterator[Refusal]:

@@ -210,6 +210,28 @@ def test_a_member_pattern_that_matches_nothing_is_refused(tmp_path: Path) -> Non
     ]
 
 
+def test_what_is_excluded_is_no_member(tmp_path: Path) -> None:
+    for name in ("examples/a", "examples/b", "examples/old-c", "z"):
+        member(tmp_path, name)
+    assert workspace(tmp_path, '["examples/*", "./z"]\nexclude = ["examples/old-*", "examples/b/", "z"]') == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("table", "code"),
+    [
+        ('["a", "**/a"]', "bad-value"),
+        ('["a"]\nexclude = 3', "wrong-type"),
+        ('["a"]\nversions = [""]', "wrong-type"),
+        ('["a"]\nversions = ["uv.lock"]', "missing-file"),
+    ],
+)
+def test_patterns_and_files_of_a_workspace_that_will_not_do(tmp_path: Path, table: str, code: str) -> None:
+    member(tmp_path, "a")
+    with pytest.raises(Refused) as refused:
+        workspace(tmp_path, table)
+    assert [refusal.code for refusal in refused.value.refusals] == [code]
+
+
 def test_the_faults_of_every_member_are_said_at_once(tmp_path: Path) -> None:
     member(tmp_path, "a", '[project]\nname = "a"\n')
     member(tmp_path, "b", "[project")

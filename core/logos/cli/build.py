@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from logos.cli.build_options import hold_option, quiet_option
+from logos.cli.build_options import hold_option, quiet_option, since_option
 from logos.cli.build_report import BuildReport
 from logos.cli.common import json_option, open_manager, program_options, target_options, verbose_option
 from logos.cli.main import DONE, REFUSED, TOOL_FAILED
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 )
 @target_options
 @hold_option
+@since_option
 @click.option("--dry-run", is_flag=True, help="Print the plan; write nothing.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Run N steps at once [ninja's choice].")
 @click.option(
@@ -49,6 +50,7 @@ def command(
     out: Path | None,
     options: dict[str, str],
     hold: tuple[str, ...],
+    since: str | None,
     dry_run: bool,
     jobs: int | None,
     reconsider: Path | None,
@@ -66,14 +68,24 @@ def command(
     from logos.lock import HELD, locked
     from logos.plan import make_plan
     from logos.selection import Flags, select
+    from logos.since import changed_since
 
     if reconsider is not None:
         os.chdir(reconsider)
     report = BuildReport(as_json, quiet, verbose)
-    began = time.time_ns()
+    began: int | None = time.time_ns()
     manager = open_manager(verbose)
     flags = Flags(tuple(dict.fromkeys(targets)), checkpoint, weights, family, out, options, hold)
-    plan = make_plan(manager, select(names, flags), report.reading, dry_run)
+    selection = select(names, flags)
+    if since is not None:
+        began = None  # what git says is in no file that the next build could compare
+        whole = len(selection.orders)
+        selection, reasons = changed_since(manager, selection, since)
+        report.since(since, reasons, whole)
+        if not reasons and reconsider is None:
+            click.echo(report.nothing(), nl=False)
+            return DONE
+    plan = make_plan(manager, selection, report.reading, dry_run)
     if dry_run:
         report.planned(plan, due_steps(plan))
         return DONE

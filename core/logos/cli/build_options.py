@@ -24,6 +24,9 @@ tensor_option = click.option(
     callback=lambda context, parameter, values: pairs(values, "--tensor"),
     help="Take a variable from this tensor, as [weights] of logos.toml does; repeatable.",
 )
+since_option = click.option(
+    "--since", metavar="REV", help="Of these only what has an input that changed since this git revision."
+)
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print nothing but refusals and failures.")
 one_target_option = click.option("--target", required=True, metavar="NAME", help="The target to write for.")
 folder_option = click.option(

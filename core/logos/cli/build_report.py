@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,6 +15,7 @@ import click
 from logos.cli.build_options import amount, size, waiting_for
 from logos.cli.events import event_line
 from logos.cli.progress import progress
+from logos.source import printable
 
 if TYPE_CHECKING:
     from logos.ninja_run import Failure, Progress
@@ -40,6 +41,20 @@ class BuildReport:
             click.echo(event_line("waiting", folder=os.fspath(plan.out)))
         elif not self.quiet:
             click.echo(waiting_for(plan.out), err=True)
+
+    def since(self, revision: str, reasons: Mapping[str, str], whole: int) -> None:
+        """Which of the artifacts are looked at, since their inputs changed."""
+        if self.quiet or self.as_json:
+            return
+        click.echo(f"{len(reasons)} of {amount(whole, 'artifact')} changed since {printable(revision)}", err=True)
+        for title, reason in reasons.items() if self.verbose else ():
+            click.echo(f"  {title}: {printable(reason)}", err=True)
+
+    def nothing(self) -> str:
+        """What a build prints of which no input changed."""
+        if self.as_json:
+            return event_line("built", artifacts=0, steps=0) + "\n"
+        return "" if self.quiet else "nothing to do\n"
 
     def step(self, step: Progress) -> None:
         """A step has ended."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from logos.cli.build_options import hold_option
+from logos.cli.build_options import hold_option, since_option
 from logos.cli.common import json_option, open_manager, program_options, target_options, verbose_option
 from logos.cli.events import event_line
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="As for `logos build`.")
 @target_options
 @hold_option
+@since_option
 @json_option
 @verbose_option
 def command(
@@ -37,6 +38,7 @@ def command(
     out: Path | None,
     options: dict[str, str],
     hold: tuple[str, ...],
+    since: str | None,
     as_json: bool,
     verbose: bool,
 ) -> None:
@@ -47,9 +49,13 @@ def command(
     """
     from logos.plan import make_plan
     from logos.selection import Flags, select
+    from logos.since import changed_since
 
     flags = Flags(tuple(dict.fromkeys(targets)), checkpoint, weights, family, out, options, hold)
-    plan = make_plan(open_manager(verbose), select(names, flags), preview=True)
+    manager, selection = open_manager(verbose), select(names, flags)
+    if since is not None:
+        selection, _ = changed_since(manager, selection, since)
+    plan = make_plan(manager, selection, preview=True)
     for unit in plan.units:
         if as_json:
             named = {"name": unit.order.name, "target": unit.order.target, "folder": os.fspath(unit.folder)}
