@@ -23,7 +23,7 @@ from logos.ops import OPS
 from logos.source import read_source
 
 ROOT = Path(__file__).parents[1]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 EXAMPLES = sorted(ROOT.glob("examples/*/*.lg"))
 
 _PIP = "python tests/plugins/stand_in_pip.py"
@@ -102,8 +102,10 @@ def runnable(page: Path) -> bool:
     return next(commands(page), None) is not None
 
 
-LONG = ("cli.md", "cuda.md", "getting-started.md", "plugins.md", "workspaces.md")
+LONG = ("cli.md", "cmake.md", "cuda.md", "getting-started.md", "plugins.md", "workspaces.md")
 """Pages whose commands take tens of seconds: in the slow tier."""
+TOOLS = {"cmake.md": "cmake"}
+"""What a page's commands need beside LOGOS."""
 
 
 @pytest.mark.parametrize("page", [
@@ -112,8 +114,12 @@ LONG = ("cli.md", "cuda.md", "getting-started.md", "plugins.md", "workspaces.md"
 ])  # fmt: skip
 def test_a_page_s_commands_print_what_it_shows(page: Path, checkout: Path) -> None:
     path = os.pathsep.join([os.fspath(Path(sys.executable).parent), os.environ["PATH"]])
+    tool = TOOLS.get(page.name)
+    if tool is not None and shutil.which(tool, path=path) is None:
+        pytest.skip(f"needs {tool}: pip install {tool}")
     environment = {**os.environ, "PATH": path, "COLUMNS": "100", "PYTHONWARNINGS": "error"}
     environment["PYTHONPATH"] = os.fspath(checkout / "site")
+    environment["Logos_DIR"] = os.fspath(ROOT / "integrations/cmake")
     for title, text in listings(page).items():
         (checkout / title).parent.mkdir(parents=True, exist_ok=True)
         (checkout / title).write_text(text, "utf-8")
@@ -177,6 +183,15 @@ def test_the_page_for_plugins_lists_the_whole_sample_and_a_target_in_under_60_li
     assert sample == {f"logos-sample/{path.relative_to(folder)}": path.read_text("utf-8") for path in files}
     assert len(found["numpy-script/numpy_script.py"].splitlines()) < 60
     assert list(found)[:2] == ["numpy-script/pyproject.toml", "numpy-script/numpy_script.py"]
+
+
+@pytest.mark.parametrize("tool", ["cmake"])
+def test_an_integration_s_page_lists_its_example(tool: str) -> None:
+    folder = ROOT / "integrations" / tool / "example"
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    shipped = {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in files}
+    listed = listings(ROOT / f"docs/integrations/{tool}.md")
+    assert {name.partition("/")[2]: text for name, text in listed.items()} == shipped
 
 
 def test_the_examples_use_every_op_but_moe() -> None:

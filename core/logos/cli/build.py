@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -36,6 +37,14 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Print the plan; write nothing.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Run N steps at once [ninja's choice].")
 @click.option(
+    "--depfile",
+    type=click.Path(path_type=Path),
+    metavar="FILE.d",
+    callback=lambda context, parameter, path: path and _depfile(path),
+    help="Say there, as make and ninja read it, what FILE depends on: all that the build read and made.",
+)
+@click.option("--once", is_flag=True, help="Leave nothing beside the artifacts: the next build begins anew.")
+@click.option(
     "--reconsider", type=click.Path(path_type=Path), metavar="DIR", hidden=True, help="What build.ninja itself calls."
 )
 @json_option
@@ -53,6 +62,8 @@ def command(
     since: str | None,
     dry_run: bool,
     jobs: int | None,
+    depfile: Path | None,
+    once: bool,
     reconsider: Path | None,
     as_json: bool,
     quiet: bool,
@@ -98,7 +109,21 @@ def command(
         if reconsider is not None:
             prepare(plan, again)
             return DONE
-        return _build(plan, again, jobs, report, lock, began if not manager.problems else None)
+        if manager.problems or once:
+            began = None
+        try:
+            return _build(plan, again, jobs, report, lock, began, depfile)
+        finally:
+            if once:
+                shutil.rmtree(plan.private, ignore_errors=True)
+
+
+def _depfile(path: Path) -> Path:
+    from logos.depfile import ENDING
+
+    if path.suffix != ENDING:
+        raise click.BadParameter(f"{path}: name it after what depends, with {ENDING} at the end: FILE{ENDING}")
+    return path
 
 
 def _command_line() -> list[str]:
@@ -109,12 +134,19 @@ def _command_line() -> list[str]:
 
 
 def _build(
-    plan: Plan, again: Sequence[str], jobs: int | None, report: BuildReport, lock: int, began: int | None
+    plan: Plan,
+    again: Sequence[str],
+    jobs: int | None,
+    report: BuildReport,
+    lock: int,
+    began: int | None,
+    depfile: Path | None,
 ) -> int:
     """Carries a plan out and tells what it came to. `began` is when what it reads was still to be read; None where the
     next build must look for itself (a plugin was left out, which is said each time)."""
-    from logos.atomic import write_if_changed
+    from logos.atomic import replacing, write_if_changed
     from logos.build import carry_out
+    from logos.depfile import ENDING, depends, depfile_text
     from logos.finished import FINISHED, account
     from logos.ninja_run import find_ninja
     from logos.refusal import Refused
@@ -124,8 +156,12 @@ def _build(
         report.failed(failure, failure in result.refused)
     if not result.sound:
         return TOOL_FAILED if result.failed else REFUSED
+    if depfile is not None:
+        with replacing(depfile) as file:
+            file.write(os.fsencode(depfile_text(os.fspath(depfile).removesuffix(ENDING), depends(plan))))
     if began is not None:
         written = [os.fspath(path) for step in plan.steps for path in step.outputs]
+        written += [os.path.abspath(depfile)] if depfile is not None else []
         read, listed = map(os.fspath, plan.read), map(os.fspath, plan.listed)
         said = report.idle(plan)
         text = account(_command_line()[1:], began, read, listed, written, find_ninja(), said, plan.environment)

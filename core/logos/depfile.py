@@ -1,0 +1,50 @@
+"""Depfiles: what a build was made from, as make, ninja and CMake read it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Iterator
+
+from logos.ninja_run import find_ninja
+from logos.plan import Plan
+
+ENDING = ".d"
+
+
+def depfile_text(made: str, read: Iterable[str]) -> str:
+    """One rule, escaped as gcc's -MD escapes: `made` depends on every file of `read`. No path holds a line break."""
+    return " \\\n ".join([f"{_escaped(made)}:", *map(_escaped, read)]) + "\n"
+
+
+def depends(plan: Plan) -> tuple[str, ...]:
+    """The absolute paths by which an outer build sees that a plan which was carried out is to be carried out again.
+
+    What it was made from: project files, programs, what weights come from, the code of LOGOS and of the plugins, tools
+    and what only they know they read (their own depfiles), and the folders whose names decide. And what it made: a file
+    that was changed or removed since is put right by building again.
+    """
+    read = [os.fspath(path) for path in (*plan.read, *plan.listed) if path.exists()]
+    made = [os.fspath(path) for step in plan.steps for path in step.outputs]
+    found = _found_by_tools(plan) if any(rule.depfile is not None for rule in plan.rules) else ()
+    return tuple(dict.fromkeys((*read, *found, *made)))
+
+
+def _found_by_tools(plan: Plan) -> Iterator[str]:
+    """What ninja keeps of the tools' depfiles, a file an indented line."""
+    command = [find_ninja(), "-C", os.fspath(plan.private), "-t", "deps"]
+    said = subprocess.run(command, capture_output=True, encoding="utf-8", errors="surrogateescape").stdout
+    for line in said.splitlines():
+        if line.startswith("    "):
+            yield os.path.normpath(plan.private.absolute() / line.strip())
+
+
+def _escaped(path: str) -> str:
+    escaped = []
+    for place, character in enumerate(path):
+        if character in " #":
+            # Backslashes before a blank would escape one another.
+            before = len(path[:place]) - len(path[:place].rstrip("\\"))
+            escaped.append("\\" * before + "\\")
+        escaped.append("$$" if character == "$" else character)
+    return "".join(escaped)
