@@ -143,6 +143,12 @@ def test_it_is_the_reference_machine_s(run: Run) -> None:
     assert "--prefill is the reference machine's; a target has options of its own" in errors
 
 
+def test_prefill_without_a_prompt_is_a_usage_error(run: Run) -> None:
+    code, out, errors = run("--prefill", "4")
+    assert (code, out) == (2, "")
+    assert "give the prompt's ids with --tokens" in errors
+
+
 def test_generate_gives_the_same_text(oracles: Path, capfd: pytest.CaptureFixture[str]) -> None:
     texts = []
     checkpoint = oracles / "qwen35-tiny" / "qwen35-tiny-q8_0.gguf"

@@ -91,6 +91,8 @@ def command(
         raise click.UsageError("--hold keeps a step of the target that --engine names from acting; this is none")
     if prefill is not None and engine != "reference":
         raise click.UsageError("--prefill is the reference machine's; a target has options of its own")
+    if prefill is not None and not tokens:
+        raise click.UsageError("--prefill takes many of a prompt's tokens at once; give the prompt's ids with --tokens")
     from logos.job import Request, bind_request, load_graph, make_job
     from logos.plan import check_hold
     from logos.reference import fed_by_tokens
