@@ -93,6 +93,8 @@ def test_an_engine_that_cannot(counting: Toy) -> None:
     assert "there is no engine cudo; did you mean cuda? [unknown-engine]" in unknown
     assert counting.logos(*given, "-D", "device=host").code == 2
     assert counting.logos(*given, "--prefill", "2", "--engine", "cuda").code == 2
+    other = counting.logos(*given, "--engine", "cuda", "-D", "kind=forward")
+    assert (other.code, "cuda generates with kind=generate; leave -D kind out" in other.err) == (2, True), other.err
 
 
 def test_what_the_target_refuses_is_refused(counting: Toy) -> None:

@@ -231,6 +231,9 @@ def _run_engine(
     from logos.values import check_values
 
     target = generating_target(manager, engine)
+    for name, value in target.generates.items():
+        if request.options.get(name, value) != value:
+            raise click.UsageError(f"{engine} generates with {name}={value}; leave -D {name} out")
     graph = load_graph(manager, request)
     check_generates(graph)
     binding = bind_request(manager, graph, request)
