@@ -130,7 +130,7 @@ def test_starting_the_tool_imports_nothing_heavy_and_no_plugin(arguments: list[s
         "import sys\nfrom logos.cli.main import main\n"
         "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
         "heavy = ('numpy', 'torch', 'rich', 'tokenizers', 'jinja2', 'pluggy', 'ninja')\n"
-        "heavy += ('logos_cuda', 'logos_gguf', 'logos_sambaflow')\n"
+        "heavy += ('logos_cpu', 'logos_cuda', 'logos_gguf', 'logos_sambaflow')\n"
         "print('LOADED', [name for name in heavy if name in sys.modules])\n"
     )
     ran = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)

@@ -80,7 +80,7 @@ def test_ops_is_a_table_and_a_page_of_each(logos: Logos) -> None:
     page = logos("ops", "gated", "delta").out
     assert page.startswith("gated delta\n\n  Let OUT be gated delta of Q over K and V")
     assert "  writes: S\n  many steps at once: a row a step of Q, K, V, Z, B, A, GN\n  spelled by: reference" in page
-    assert "reference, cuda, rdu-sambaflow\n\nThe gated delta rule" in page
+    assert "reference, cpu, cuda, rdu-sambaflow\n\nThe gated delta rule" in page
     record = json.loads(logos("ops", "set row", "--json").out)
     assert (record["op"], record["writes"], record["shapes"]) == ("set row", ["T"], ["T (n, c), R (1, c)"])
     ran = logos("ops", "sof", "max")

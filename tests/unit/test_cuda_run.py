@@ -239,7 +239,7 @@ def test_an_engine_that_there_is_not(decode: Toy) -> None:
     ran = decode.logos("run", "d.lg", "--engine", "cudo")
     assert (ran.code, ran.err) == (1, (
         "--engine: there is no engine cudo; did you mean cuda? [unknown-engine]\n"
-        "  next: engines: reference, cuda, rdu-sambaflow, toy\n"
+        "  next: engines: reference, cpu, cuda, rdu-sambaflow, toy\n"
     ))  # fmt: skip
     ran = decode.logos("run", "d.lg", "-D", "kind=op")
     assert (ran.code, "-D sets an option of the target that --engine names" in ran.err) == (2, True)

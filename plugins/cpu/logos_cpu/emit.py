@@ -1,0 +1,94 @@
+"""The emitted program: the driver, its tables, and the kernels for every level, in one file that includes itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.resources import files
+from string import Template
+
+from logos_cpu.stages import Call
+from logos_cpu.tables import Tables
+from logos_cpu.text import comment
+
+LICENCE = "// The helper text is yours to use, change and pass on without conditions (MIT-0)."
+_DRIVER = ("memory.h", "files.h", "values.h", "steps.h", "words.h")
+_SHARED = ("types.h", "half.h", "pool.h")
+_INCLUDE = re.compile(r'^#include "([\w.]+)"\n', re.MULTILINE)
+_ONCE = re.compile(r"^#pragma once\n", re.MULTILINE)
+
+
+def program_text(tables: Tables, kind: str, file: str, exact: bool) -> str:
+    """A program's source, which is called `file`; `kind` names the template of what only its kind of program has."""
+    name = comment(file)
+    begin = Template(_runtime("begin.h.in")).substitute(tables=tables.text())
+    levels = Template(_runtime("levels.h.in")).substitute(file=file)
+    parts = [
+        f"// {comment(tables.file)} as a C++ program, emitted by LOGOS: {_made(tables)}.",
+        f"// Build it with: c++ -std=c++17 -O3 -ffp-contract=off -pthread {name}",
+        LICENCE,
+        "",
+        "#ifndef LOGOS_LEVEL",
+        "#define LOGOS_EXACT" if exact else "",
+        *(_text("runtime", part) for part in _SHARED),
+        levels,
+        begin,
+        *(_text("runtime", part) for part in (*_DRIVER, kind, "main.h")),
+        "#else  // the kernels, for the level that is asked for",
+        "namespace LOGOS_NAMESPACE {",
+        "",
+        *(_text("kernels", header) for header in _headers(tables.calls)),
+        *_kernels(tables),
+        "",
+        "}  // namespace LOGOS_NAMESPACE",
+        "#endif",
+        "",
+    ]
+    return "\n".join(parts)
+
+
+def _made(tables: Tables) -> str:
+    graph, output = tables.program, tables.program.output
+    shape = f"{output.rows} by {output.columns} of {'Real' if output.real else 'Int'}"
+    return f"{len(graph.nodes)} ops in {len(tables.step.calls)} stages, output {comment(output.name)} ({shape})"
+
+
+def _kernels(tables: Tables) -> Iterator[str]:
+    """Every distinct call as a function of its operands, and their list."""
+    for text, number in tables.kernels.items():
+        places = len(set(re.findall(r"\{(\d+)\}", text)))
+        body = text.format(*(f"b[{place}]" for place in range(places)))
+        yield f"void kernel_{number}(const Worker &w, void *const *b) {{ {body}; }}"
+    names = "".join(f"\n    kernel_{number}," for number in tables.kernels.values())
+    yield f"\nconst Kernel kernels[] = {{{names}\n    nullptr,\n}};"
+
+
+def _headers(calls: Iterable[Call]) -> tuple[str, ...]:
+    """Every header of kernels once, after those that it includes."""
+    found: dict[str, None] = {}
+
+    def add(name: str) -> None:
+        if name in found:
+            return
+        for needed in _INCLUDE.findall(_source("kernels", name)):
+            if (files("logos_cpu") / "kernels" / needed).is_file():
+                add(needed)
+        found[name] = None
+
+    for call in calls:
+        add(call.header)
+    return tuple(found)
+
+
+def _text(folder: str, name: str) -> str:
+    return _ONCE.sub("", _INCLUDE.sub("", _source(folder, name)))
+
+
+def _runtime(name: str) -> str:
+    return _source("runtime", name)
+
+
+@cache
+def _source(folder: str, name: str) -> str:
+    return (files("logos_cpu") / folder / name).read_text("utf-8")

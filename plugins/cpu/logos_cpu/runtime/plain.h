@@ -1,0 +1,11 @@
+// This kind of program has no options of its own.
+
+const char *const MORE_USE = "";
+
+bool take_flag(const std::string &) { return false; }
+
+bool take_more(const std::string &, const std::string &) { return false; }
+
+void check_more() {}
+
+bool run_more() { return false; }
