@@ -24,13 +24,13 @@ SPELLED = (
     "matmul, plus, rmsnorm, rope, set row, sigmoid, silu, softmax, swiglu, transpose"
 )
 REPORT = f"""\
-p.lg:5:1: target rdu-sambaflow does not spell the op moe (spelled by the installed target abacus, cuda) [op-not-spelled]
+p.lg:5:1: target rdu-sambaflow does not spell the op moe (spelled by the installed target abacus, cpu, cuda) [op-not-spelled]
     Let a be moe of x with router R gate G up G down D top 2 of 3 experts.
     {"^" * 69}
   also p.lg:8:1
     Let d be moe of c with router R gate G up G down D top 1 of 3 experts.
     {"^" * 69}
-  next: build for abacus or cuda, or use what rdu-sambaflow spells: {SPELLED}
+  next: build for abacus or cpu or cuda, or use what rdu-sambaflow spells: {SPELLED}
 p.lg:6:1: target rdu-sambaflow does not spell the op relu (spelled by the installed target abacus) [op-not-spelled]
     Let b be relu of a.
     {"^" * 18}
