@@ -24,7 +24,8 @@ SPELLED = (
     "matmul, plus, rmsnorm, rope, set row, sigmoid, silu, softmax, swiglu, transpose"
 )
 REPORT = f"""\
-p.lg:5:1: target rdu-sambaflow does not spell the op moe (spelled by the installed target abacus, cpu, cuda) [op-not-spelled]
+p.lg:5:1: target rdu-sambaflow does not spell the op moe (spelled by the installed target abacus, cpu, cuda)\
+ [op-not-spelled]
     Let a be moe of x with router R gate G up G down D top 2 of 3 experts.
     {"^" * 69}
   also p.lg:8:1
