@@ -24,12 +24,13 @@ def test_check_says_what_the_program_is_and_who_can_take_it(logos: Logos) -> Non
     assert logos("check", "p.lg") == Ran(0, (
         "p.lg: 4 operations; 2 inputs, 1 constant, 1 state\n"
         "output: next, 1 by 1 of Int\n"
+        "target cpu: can take it\n"
         "target cuda: can take it\n"
         "target rdu-sambaflow: can take it\n"
     ), "")  # fmt: skip
     assert json.loads(logos("check", "p.lg", "--json").out) == {
         "program": "p.lg", "operations": 4, "leaves": {"input": 2, "constant": 1, "state": 1}, "output": "next",
-        "targets": {"cuda": [], "rdu-sambaflow": []},
+        "targets": {"cpu": [], "cuda": [], "rdu-sambaflow": []},
     }  # fmt: skip
 
 
@@ -73,10 +74,10 @@ def test_a_file_name_reaches_the_terminal_without_its_control_characters(logos: 
 def test_ops_is_a_table_and_a_page_of_each(logos: Logos) -> None:
     ran = logos("ops")
     lines = ran.out.splitlines()
-    assert lines[0].split() == ["op", "reference", "cuda", "rdu-sambaflow", "sentence"]
+    assert lines[0].split() == ["op", "reference", "cpu", "cuda", "rdu-sambaflow", "sentence"]
     assert len(lines) == 1 + len(OPS)
     (moe,) = (line.split() for line in lines if line.startswith("moe"))
-    assert moe[:5] == ["moe", "yes", "yes", "no", "Let"]
+    assert moe[:6] == ["moe", "yes", "yes", "yes", "no", "Let"]
     page = logos("ops", "gated", "delta").out
     assert page.startswith("gated delta\n\n  Let OUT be gated delta of Q over K and V")
     assert "  writes: S\n  many steps at once: a row a step of Q, K, V, Z, B, A, GN\n  spelled by: reference" in page
