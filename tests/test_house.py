@@ -26,7 +26,7 @@ LAYERS = (
      "changes", "bounds"),
     ("op", "shapes"),
     ("ops", "grammar", "loops", "sentences", "misread", "graph"),
-    ("parse", "check", "printer", "memory", "reference", "weights", "passes", "prefill", "values",
+    ("parse", "survey", "check", "printer", "memory", "reference", "weights", "passes", "prefill", "values",
      "desugar", "lift", "recognition", "verification", "device_plan", "measure", "bisection", "finding"),
     ("hookspecs", "discovery", "contracts", "manager", "conformance", "job", "author", "artifacts", "extraction",
      "recording", "execution", "engine", "compiled"),

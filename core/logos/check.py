@@ -11,14 +11,15 @@ from logos.graph import Graph, Leaf, Node, Operand, Shown, Value
 from logos.loops.block import block_op
 from logos.loops.check import Tensor, check_loop
 from logos.loops.recognize import recognize_loop
-from logos.loops.uses import accesses, outputs
+from logos.loops.uses import accesses
 from logos.near import nearest
 from logos.op import Op, TypeRule
 from logos.parse import LARGEST, Parsed, parse
 from logos.refusal import Refusal, Refused
 from logos.sentences import AnySentence, Broken, Declaration, Fill, Loop, Operation, Show, Use
 from logos.shapes import Misfit, Shape, Solution, evaluate, solve
-from logos.source import Source, Span, brief
+from logos.source import Source, Span
+from logos.survey import Survey
 
 SUGGESTIONS = 200_000
 """Names compared at most to suggest one for each undeclared name: a machine-made program may have 10^5 of both."""
@@ -37,30 +38,24 @@ def read_program(source: Source, grammar: Grammar, recognize: bool = True) -> Gr
 def check(parsed: Parsed, ops: tuple[Op, ...] = ()) -> Graph:
     """The graph of parsed sentences; loops that are one of these ops' become that op. Raises `Refused` with the parse's
     refusals and its own, in order."""
-    return _Checker(parsed, ops).run()
+    return _Checker(parsed, ops=ops).run()
 
 
 @dataclass
-class _Checker:
-    parsed: Parsed
-    ops: tuple[Op, ...]
-    refusals: list[Refusal] = field(default_factory=list)
-    declared: dict[str, Declaration] = field(default_factory=dict)
-    produced: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
-    broken: set[str] = field(default_factory=set)
+class _Checker(Survey):
+    ops: tuple[Op, ...] = ()
     undeclared: dict[str, list[Span]] = field(default_factory=dict)
     row_names: set[str] = field(default_factory=set)
-    faults: int = 0
     solved: dict[object, Solution] = field(default_factory=dict)
     touched: dict[str, int] = field(default_factory=dict)
-    now: dict[str, Value | None] = field(default_factory=dict)
     versions: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     fills: dict[str, dict[int, int | float]] = field(default_factory=lambda: defaultdict(dict))
     written: set[str] = field(default_factory=set)
-    makes: dict[int, str | None] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
     shows: list[Shown] = field(default_factory=list)
     output: Value | None = None
+    lost: bool = False
+    """Whether a loop was refused, which might have made an output."""
 
     def run(self) -> Graph:
         self.survey()
@@ -68,7 +63,7 @@ class _Checker:
             self.visit(sentence)
         self.say_undeclared()
         source = self.parsed.source
-        lost = any(isinstance(sentence, Broken) for sentence in self.parsed.sentences)
+        lost = self.lost or any(isinstance(sentence, Broken) for sentence in self.parsed.sentences)
         if not self.produced and not lost:
             sentences = self.parsed.sentences
             place = sentences[-1].span if sentences else Span(source, 1, 1, 1)
@@ -84,62 +79,10 @@ class _Checker:
         leaves = tuple(self.leaf(said) for name, said in self.declared.items() if name not in self.produced)
         return Graph(source, leaves, tuple(self.nodes), tuple(self.shows), self.output)
 
-    def refuse(self, code: str, what: str, where: Span, next: str, also: tuple[Span, ...] = ()) -> None:
-        self.faults += 1
-        self.refusals.append(Refusal(code, brief(what), where, brief(next), also))
-
     def blame(self, name: str, span: Span) -> None:
         """An undeclared name is said once, with every place."""
         self.faults += 1
         self.undeclared.setdefault(name, []).append(span)
-
-    # What the whole program declares and produces, known before the order is checked.
-
-    def survey(self) -> None:
-        for position, sentence in enumerate(self.parsed.sentences):
-            if isinstance(sentence, Declaration):
-                self.declare(sentence)
-            elif isinstance(sentence, Operation) and not sentence.op.decl.statement:
-                self.produced[sentence.out].append(position)
-            elif isinstance(sentence, Broken) and sentence.out is not None:
-                self.broken.add(sentence.out)
-        self.survey_loops()
-        for name, declaration in self.declared.items():
-            if name not in self.produced:
-                real = declaration.real
-                self.now[name] = Value(name, 0, declaration.rows, declaration.columns, real)
-        self.broken -= self.declared.keys()
-        self.now.update(dict.fromkeys(self.broken))
-
-    def survey_loops(self) -> None:
-        """What each loop makes. What is read above it, and made nowhere above, is what the last step left: a state."""
-        shapes = {name: (said.rows, said.columns) for name, said in self.declared.items()}
-        read: set[str] = set()
-        made_above: set[str] = set()
-        for position, sentence in enumerate(self.parsed.sentences):
-            if isinstance(sentence, Operation):
-                read |= set(sentence.op.inputs) - made_above
-                made_above.add(sentence.out)
-            elif isinstance(sentence, Show):
-                read |= {sentence.variable} - made_above
-            elif isinstance(sentence, Loop):
-                made = tuple(name for name in outputs(sentence.loop, shapes) if name not in read)
-                read |= sentence.spans.keys() - made_above - set(made)
-                made_above |= set(made)
-                self.makes[id(sentence)] = made[0] if made else None
-                for name in made:
-                    self.produced[name] = sorted((*self.produced[name], position))
-                if len(made) > 1:
-                    what = f"this loop makes {' and '.join(made)}; a loop makes one tensor whole"
-                    self.refuse("loop-makes-several", what, sentence.span, "write a loop for each of them")
-
-    def declare(self, sentence: Declaration) -> None:
-        name, first = sentence.variable, self.declared.get(sentence.variable)
-        if first is None:
-            self.declared[name] = sentence
-            return
-        what = f"{name} is declared twice (first in line {first.span.line})"
-        self.refuse("declared-twice", what, sentence.at("V"), "remove one of the declarations, or rename one")
 
     def leaf(self, declaration: Declaration) -> Leaf:
         name = declaration.variable
@@ -270,7 +213,7 @@ class _Checker:
 
     def loop(self, sentence: Loop) -> None:
         """A loop is an operation of its own: it makes a tensor whole, and writes what else it sets."""
-        before, out = self.faults, self.makes[id(sentence)]
+        before, made = self.faults, self.makes[id(sentence)]
         tensors: dict[str, Tensor | None] = {}
         sets: dict[str, None] = {}
         for access in accesses(sentence.loop):
@@ -278,16 +221,18 @@ class _Checker:
             if access.sets:
                 sets.setdefault(name)
             if name not in tensors:
-                tensors[name] = self.tensor(name, sentence, name == out)
+                tensors[name] = self.tensor(name, sentence, name in made)
         if not sets:
             what = "this loop sets no tensor of the program, so it does nothing"
             self.refuse("loop-sets-nothing", what, sentence.span, "set the items of a declared tensor in it")
         proved = check_loop(sentence.loop, tensors, self.refuse)
         known = {name: tensor for name, tensor in tensors.items() if tensor is not None}
-        self.written |= sets.keys() - {out}
-        if len(known) < len(tensors) or before != self.faults:
-            self.now.update(dict.fromkeys([out] if out else ()))
+        self.written |= sets.keys() - set(made)
+        if len(known) < len(tensors) or len(made) > 1 or before != self.faults:
+            self.now.update(dict.fromkeys(made))
+            self.lost = True
             return
+        out = made[0] if made else None
         found = recognize_loop(sentence.loop, known, out, self.ops) if self.ops else None
         op, operands = found or block_op(sentence.loop, known, out, proved)
         spans = {hole: sentence.at(name) for hole, name in operands.items() if isinstance(name, str)}

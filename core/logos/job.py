@@ -149,7 +149,10 @@ def _novel_loop(manager: Manager, node: Node, target: Target) -> Refusal:
     what = f"target {target.name} does not take a loop that no op computes"
     next_ = "write what the loop computes as sentences; the reference machine runs it as it is"
     if near is not None:
-        what += f": the nearest op is {near.op}, and line {near.line} is the first that differs"
+        differs = f"line {near.line} is the first that differs"
+        if near.line is None:
+            differs = "its lines agree, but not the shapes or types, or it reads or sets in part what the op makes"
+        what += f": the nearest op is {near.op}, and {differs}"
         next_ = f"`logos explain {near.op}` shows the loops of {near.op}; or {next_}"
     return Refusal("novel-loop", what, node.span, next_)
 

@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from logos.desugar import node_loop
+from logos.desugar import node_loop, read_twice, sets_whole
 from logos.graph import Graph, Node, Operand, Value
 from logos.loops.block import NAME
 from logos.loops.check import Tensor, check_loop
 from logos.loops.recognize import recognize_loop
 from logos.loops.records import Repeat, lines
 from logos.loops.text import read_loops
-from logos.loops.uses import outputs
 from logos.op import Op
 from logos.refusal import Refusal
 from logos.source import Source, Span
@@ -24,8 +23,8 @@ Reading = tuple[str, tuple[tuple[str, "str | int | float | None"], ...]]
 
 @dataclass(frozen=True, slots=True)
 class Lifted:
-    """One operation by both readers. `loops` is what its loops are read as; None where its sentence stands for none
-    (`desugar` says when). The tensors are called v1, v2, … in the order of the holes."""
+    """One operation by both readers. `loops` is what its loops are read as; None where its op says none. The tensors
+    are called v1, v2, … in the order of the holes."""
 
     node: Node
     sentence: Reading
@@ -66,9 +65,12 @@ def _unnamed(node: Node) -> _Unnamed:
     """A node without its program's names: equal for operations that say the same of other tensors."""
     names: dict[str, str] = {}
     operands: list[tuple[str, Operand]] = []
+    twice = read_twice(node)
     for hole, operand in node.operands.items():
         if isinstance(operand, Value):
-            name = names.setdefault(operand.name, f"v{len(names) + 1}")
+            read = operand in twice and hole not in node.op.writes
+            # The loops of a sentence that reads a state twice read a copy of it.
+            name = names.setdefault(f"{operand.name} before" if read else operand.name, f"v{len(names) + 1}")
             operand = Value(name, 0, operand.rows, operand.columns, operand.real)
         operands.append((hole, operand))
     out = node.out and Value("out", 1, node.out.rows, node.out.columns, node.out.real)
@@ -94,6 +96,8 @@ def _readings(
     loop = node_loop(node, {value: name for name, value in values.items()})
     if loop is None:
         return said, None
+    if sets_whole(node, loop, {value: name for name, value in values.items()}) is None:
+        return said, (NAME, ())
     tensors = {name: Tensor(value.rows, value.columns, value.real) for name, value in values.items()}
     return said, _read("\n".join(lines((loop,))), tensors, None if out is None else "out", ops)
 
@@ -104,6 +108,5 @@ def _read(text: str, tensors: dict[str, Tensor], out: str | None, ops: tuple[Op,
     assert isinstance(loop, Repeat)
     faults: list[str] = []
     check_loop(loop, tensors, lambda code, what, where, next_: faults.append(what))
-    made = outputs(loop, {name: (tensor.rows, tensor.columns) for name, tensor in tensors.items()})
-    found = None if faults or made != (() if out is None else (out,)) else recognize_loop(loop, tensors, out, ops)
+    found = None if faults else recognize_loop(loop, tensors, out, ops)
     return (NAME, ()) if found is None else (found[0].name, tuple(found[1].items()))

@@ -182,6 +182,7 @@ class Op:
     loops      what the sentence stands for: one loop, as text, whose tensors are called as the holes and whose sizes
                are the symbols of the form's shape rule, the counts and literals of the sentence, and for a pair of
                `divides` the quotient (`H_per_KV`). None where nobody said
+    other_loops   loops that say the same in another way, which are read as the op too
     block      of a loop in a program that no op computes, the loop; None of every op that has a sentence
     """
 
@@ -201,6 +202,7 @@ class Op:
     statement: bool = False
     rows: Rows | None = None
     loops: Callable[[LoopForm], str] | None = None
+    other_loops: tuple[Callable[[LoopForm], str], ...] = ()
     block: Repeat | None = None
 
     @cached_property

@@ -11,7 +11,7 @@ import pytest
 from loop_cases import GRAMMAR, arguments, graphs, the_loop
 from numpy.typing import NDArray
 
-from logos import OPS, Graph, Machine, Op, Request, Source, bind_request, make_manager, print_program
+from logos import OPS, Graph, Machine, Op, Refused, Request, Source, bind_request, make_manager, print_program
 from logos.author import Author, author_program
 from logos.check import read_program
 from logos.desugar import desugar
@@ -111,28 +111,6 @@ def test_a_name_that_is_produced_again_gets_a_name_for_each_time() -> None:
     compare(graph, values(graph), 1, 1e-12)
 
 
-def test_a_sentence_that_reads_the_state_it_writes_stays() -> None:
-    text = (
-        "Let s be a 1 by 2 tensor of Real.\nLet w be a 1 by 2 tensor of Real.\n"
-        "Let y be causal conv of s with weight w state s over 1 taps.\n"
-    )
-    loops = desugar(read_program(Source("p.lg", text), GRAMMAR))
-    assert loops.splitlines()[-1] == "Let y be causal conv of s with weight w state s over 1 taps."
-
-
-def test_a_sentence_that_sets_all_of_a_state_stays_and_a_loop_that_is_read_above_is_a_state() -> None:
-    text = (
-        "Let s be a 1 by 2 tensor of Real.\nLet x be a 1 by 2 tensor of Real.\n"
-        "Let y be s plus x.\nSet row 0 of s to y.\n"
-    )
-    graph = read_program(Source("p.lg", text), GRAMMAR)
-    assert desugar(graph).splitlines()[-1] == "Set row 0 of s to y."
-    loop = "Repeat for i from 1 to 2:\n  Set item 1, i of s to item 1, i of y.\n"
-    lifted = read_program(Source("p.lg", text.replace("Set row 0 of s to y.\n", loop)), GRAMMAR)
-    assert [leaf.name for leaf in lifted.states] == ["s"]
-    assert [node.op.name for node in lifted.nodes] == ["plus", "set row"]
-
-
 def test_a_loop_that_no_op_computes_is_printed_and_read_again() -> None:
     text = (
         "Let x be a 1 by 3 tensor of Real.\nLet y be a 1 by 3 tensor of Real.\n"
@@ -143,6 +121,47 @@ def test_a_loop_that_no_op_computes_is_printed_and_read_again() -> None:
     assert read_program(Source("q.lg", print_program(graph)), GRAMMAR).nodes[1].op.name == "silu"
     assert print_program(read_program(Source("q.lg", print_program(graph)), GRAMMAR)) == print_program(graph)
     assert "Repeat for i from 1 to 3:\n  Set item i of y to item 4 - i of x / 2.\nRepeat" in desugar(graph)
+
+
+@pytest.mark.parametrize("name", ["decay", "moe", "argmax"])
+def test_loops_make_of_a_nan_what_the_op_makes(name: str) -> None:
+    (op,) = (op for op in OPS if op.name == name)
+    compare_special(op, np.nan, 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("special", [np.nan, np.inf, -np.inf, 1e308, -800.0])
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+def test_loops_make_of_numbers_out_of_the_way_what_the_op_makes(op: Op, special: float) -> None:
+    for seed in range(4, 7):
+        compare_special(op, special, seed)
+
+
+def compare_special(op: Op, special: float, seed: int) -> None:
+    """One item of one operand, of each in turn, is a special number."""
+    random = Random(seed)
+    for graph in graphs(op, random, range(1, 4)):
+        given = values(graph)
+        reals = [value for value in given.values() if value.dtype.kind == "f"]
+        for array in reals:
+            kept = array.copy()
+            array.reshape(-1)[random.randrange(array.size)] = special
+            loops = read_program(Source("loops.lg", desugar(graph)), GRAMMAR, recognize=False)
+            want, got = outcome(graph, given), outcome(loops, given)
+            assert (want is None) == (got is None)
+            for one, other in zip(want or (), got or (), strict=True):
+                assert np.allclose(one, other, rtol=1e-9, atol=1e-12, equal_nan=True)
+            array[...] = kept
+
+
+def outcome(graph: Graph, given: dict[str, NDArray[Any]]) -> list[NDArray[Any]] | None:
+    """The output and the states of a step; None where it is refused."""
+    machine = Machine(graph, given)
+    try:
+        made = machine.step()
+    except Refused:
+        return None
+    return [made[graph.output], *(machine.states[name] for name in sorted(machine.states))]
 
 
 def test_the_loops_of_a_whole_model_give_its_logits(oracles: Any) -> None:

@@ -6,6 +6,8 @@ import time
 from dataclasses import replace
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from command_line import Logos
@@ -14,6 +16,7 @@ from loop_cases import graphs
 from logos import OPS, Op, Refused, Source, make_manager
 from logos.author import preset_program
 from logos.check import read_program
+from logos.cli.check import _cross
 from logos.grammar import make_grammar
 from logos.lift import _readings, disagreements, lift
 from logos.ops.arithmetic import plus_loops
@@ -63,6 +66,8 @@ def test_an_op_without_loops_stays_a_sentence() -> None:
     text = "Let x be a 2 by 2 tensor of Real.\nLet z be x minus x.\n"
     (one,) = lift(read_program(Source("p.lg", text), make_grammar(ops)), ops)
     assert (one.loops, one.agrees) == (None, True)
+    manager: Any = SimpleNamespace(ops=ops)
+    assert _cross(manager, read_program(Source("p.lg", text + "Let y be z plus x.\n"), make_grammar(ops))) == (1, 1)
 
 
 def test_a_model_of_48_layers_is_crossed_in_time_that_grows_with_its_sentences() -> None:
@@ -84,5 +89,5 @@ def test_check_says_how_many_operations_agree(logos: Logos, tmp_path: Path) -> N
     text = "Let s be a 1 by 2 tensor of Real.\nLet y be silu of s.\nSet row 0 of s to y.\n"
     (tmp_path / "p.lg").write_text(text, encoding="utf-8")
     ran = logos("check", str(tmp_path / "p.lg"), "--cross")
-    assert "cross: both readers agree on 1 operation; 1 without loops\n" in ran.out
-    assert '"crossed": 1' in logos("check", str(tmp_path / "p.lg"), "--cross", "--json").out
+    assert "cross: both readers agree on 2 operations\n" in ran.out
+    assert '"crossed": 2' in logos("check", str(tmp_path / "p.lg"), "--cross", "--json").out

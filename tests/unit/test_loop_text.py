@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from random import Random
 
 import pytest
@@ -87,6 +88,75 @@ def test_long_and_deep_text_is_refused_and_goes_no_deeper() -> None:
         with pytest.raises(Refused) as refused:
             read_loops(text)
         assert {one.code for one in refused.value.refusals} == {"loop-misread"}
+
+
+def refused(loop: str) -> list[tuple[str, str]]:
+    with pytest.raises(Refused) as found:
+        read_program(Source("p.lg", f"Let y be a 1 by 4 tensor of Real.\n{loop}"), GRAMMAR)
+    return [(one.code, one.next) for one in found.value.refusals]
+
+
+def test_a_line_without_its_mark_is_told_which_one() -> None:
+    assert refused("Repeat for i from 1 to 4\n  If i > 1\n    Set item i of y to 1\n") == [
+        ("loop-misread", "end it with a colon"),
+        ("loop-misread", "end it with a colon"),
+        ("loop-misread", "end it with a period"),
+    ]
+
+
+def test_a_loop_that_is_refused_is_not_said_to_make_no_output() -> None:
+    loop = "Repeat for i from 1 to 4:\n  Let k be 1.\n  Set k to k + 0.5.\n  Set item k of y to 1.\n"
+    assert [code for code, _ in refused(loop)] == ["loop-type"]
+    assert [code for code, _ in refused(loop.replace("item k of", "item i of").replace("4:", "3:"))] == ["no-output"]
+
+
+def test_a_scalar_with_a_tensors_name_is_told_to_take_another() -> None:
+    found = refused("Repeat for y from 1 to 4:\n  Set item y of y to 1.\nLet z be silu of y.\n")
+    assert ("loop-name", "write y alone; where a tensor y is meant, give the scalar another name") in found
+
+
+def run(loop: str) -> list[float]:
+    graph = read_program(Source("p.lg", f"Let y be a 1 by 4 tensor of Real.\n{loop}"), GRAMMAR)
+    found: list[float] = Machine(graph, {}).step()[graph.output].reshape(-1).tolist()
+    return found
+
+
+def test_ints_beyond_floats_have_their_exponential() -> None:
+    loop = "Repeat for i from 1 to 4:\n  Let s be 3.\n  Repeat for j from 1 to 12:\n    Set s to s * s.\n"
+    assert run(f"{loop}  Set item i of y to exp(-s) + i.\n") == [1.0, 2.0, 3.0, 4.0]
+    assert run(f"{loop}  Set item i of y to exp(s).\n") == [float("inf")] * 4
+
+
+def test_the_range_of_a_product_of_products_has_few_digits() -> None:
+    """Without an end to what is kept of a range, 2^40 digits would be."""
+    squares = "".join(f"  Let a{number + 1} be a{number} * a{number}.\n" for number in range(40))
+    loop = f"Repeat for i from 1 to 4:\n  Let a0 be i.\n{squares}  Set item a40 of y to 1.\n  Set item i of y to 2.\n"
+    start = time.process_time()
+    read_program(Source("p.lg", f"Let y be a 1 by 4 tensor of Real.\n{loop}Let z be silu of y.\n"), GRAMMAR)
+    assert time.process_time() - start < 2.0
+    far = "Let s be i.\n  Set s to s + i.\n  Set item s - 9223372036854775806 + i of y to 1.\n"
+    far = f"Repeat for i from 1 to 4:\n  {far}"
+    read_program(Source("p.lg", f"Let y be a 1 by 4 tensor of Real.\n{far}Let z be silu of y.\n"), GRAMMAR)
+
+
+def test_types_that_follow_from_the_last_line_are_found_in_time_that_grows_with_the_lines() -> None:
+    """Each scalar is Real because the next one is; the first one's type is known when the last one's is."""
+
+    def chain(count: int) -> str:
+        lets = "".join(f"  Let v{number} be 0.\n" for number in range(count))
+        sets = "".join(f"  Set v{number} to -(v{number + 1} + 1).\n" for number in range(count - 1))
+        return f"Repeat for i from 1 to 4:\n{lets}{sets}  Set v{count - 1} to 0.5.\n  Set item 1 of n to v0.\n"
+
+    declared = "Let n be a 1 by 2 tensor of Int.\nLet z be transpose of n.\n"
+    seconds = []
+    for count in (250, 1000):
+        start = time.process_time()
+        with pytest.raises(Refused) as found:
+            read_program(Source("p.lg", declared + chain(count)), GRAMMAR)
+        seconds.append(time.process_time() - start)
+        assert [one.code for one in found.value.refusals] == ["loop-type"]
+    assert seconds[1] <= 16.0 * seconds[0]
+    assert seconds[1] <= 4.0
 
 
 _KINDS = (("x", "Real"), ("y", "Real"), ("n", "Int"))

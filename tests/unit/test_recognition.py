@@ -375,6 +375,19 @@ def test_a_loop_that_no_op_computes_is_refused_by_targets_with_the_nearest_op() 
     )
 
 
+def test_lines_that_agree_with_shapes_that_do_not_and_ties_name_the_op_that_is_meant() -> None:
+    part = BY_HAND.replace("from 1 to 3", "from 1 to 2").split("Repeat for i from 1 to 2:\n  Let total")[0]
+    with pytest.raises(Refused, match="the nearest op is matmul, and its lines agree, but not the shapes or types"):
+        make_job(make_manager(), Request(Path("p.lg"), source=Source("p.lg", part)), "cuda")
+    scaled = (
+        "Let a be a 2 by 4 tensor of Real.\nLet w be a 2 by 4 tensor of Real.\nLet y be a 2 by 4 tensor of Real.\n"
+        "Repeat for i from 1 to 2:\n  Repeat for j from 1 to 4:\n"
+        "    Set item i, j of y to item i, j of a * 2 + item i, j of w.\n"
+    )
+    with pytest.raises(Refused, match="the nearest op is plus, and line 6 is the first that differs"):
+        make_job(make_manager(), Request(Path("p.lg"), source=Source("p.lg", scaled)), "cuda")
+
+
 def test_the_search_ends_however_many_statements_are_alike() -> None:
     """Twenty statements that may stand in any order have more orders than can be tried; only the last line differs."""
     (silu,) = (op for op in OPS if op.name == "silu")

@@ -21,13 +21,17 @@ from logos.loops.records import (
     SetItem,
     SetScalar,
     Statement,
+    parts,
     walk,
 )
 from logos.near import nearest
 from logos.source import Span
 
 Range = tuple[int, int]
-_ANY: Range = (-(2**63), 2**63 - 1)
+_ANY: Range = (-(2**200), 2**200)
+"""What is not known; Ints have no limit, so it proves nothing, whatever is added to it."""
+_FAR = 2**160
+"""Ends of a range that are kept: products of products would soon fill the memory with digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +51,15 @@ class Scalar:
     real: bool = False
     count: bool = False
     range: Range = _ANY
+    feeds: list[Scalar] = field(default_factory=list)
+    """What is set to a sum or product of this one, and so is Real where this one is."""
 
 
 Refuse = Callable[[str, str, Span, str], None]
+
+
+def _kept(low: int, high: int) -> Range:
+    return (low, high) if low > -_FAR and high < _FAR else _ANY
 
 
 def check_loop(loop: Repeat, tensors: Mapping[str, Tensor | None], refuse: Refuse) -> frozenset[int]:
@@ -59,11 +69,13 @@ def check_loop(loop: Repeat, tensors: Mapping[str, Tensor | None], refuse: Refus
     everything that is wrong: code, what, where, next.
     """
     scalars: dict[int, Scalar] = {}
-    while True:
-        before = [scalar.real for scalar in scalars.values()]
-        _Pass(scalars, tensors, lambda *_: None).body((loop,), {})
-        if before == [scalar.real for scalar in scalars.values()]:
-            break
+    _Pass(scalars, tensors, lambda *_: None).body((loop,), {})
+    turned = [scalar for scalar in scalars.values() if scalar.real]
+    while turned:
+        fed = [scalar for scalar in turned.pop().feeds if not scalar.real]
+        for scalar in fed:
+            scalar.real = True
+        turned += fed
     last = _Pass(scalars, tensors, refuse)
     last.body((loop,), {})
     return frozenset(last.proved)
@@ -74,7 +86,7 @@ Known = dict[str, "Scalar | Tensor"]
 
 @dataclass
 class _Pass:
-    """One walk over a loop. Walks are repeated until no scalar turns Real any more; the last one speaks."""
+    """One walk over a loop. The first one finds which scalar feeds which, the last one knows which are Real."""
 
     scalars: dict[int, Scalar]
     tensors: Mapping[str, Tensor | None]
@@ -94,6 +106,7 @@ class _Pass:
             self.new(statement.name, statement.span, known)
             scalar = self.scalar(statement, statement.name, real)
             scalar.range = _ANY if statement.name in changed else span
+            self.feed(statement.value, scalar, known)
             known[statement.name] = scalar
         elif isinstance(statement, LetTensor):
             self.local(statement, known)
@@ -119,6 +132,18 @@ class _Pass:
         scalar.real = scalar.real or real
         return scalar
 
+    def feed(self, value: Expression, scalar: Scalar, known: Known) -> None:
+        """Notes the scalars that make a value Real where they are."""
+        pending = [value]
+        while pending:
+            one = pending.pop()
+            if isinstance(one, Name):
+                found = known.get(one.name)
+                if isinstance(found, Scalar):
+                    found.feeds.append(scalar)
+            elif not isinstance(one, (Item, Call)):
+                pending += parts(one)
+
     def new(self, name: str, span: Span, known: Known) -> None:
         if name in known:
             what = f"{name} is already a name of this loop"
@@ -138,6 +163,7 @@ class _Pass:
         scalar = known.get(statement.name)
         if isinstance(scalar, Scalar) and not scalar.count:
             scalar.real = scalar.real or real
+            self.feed(statement.value, scalar, known)
         elif isinstance(scalar, Scalar):
             what = f"{statement.name} counts a `Repeat`, so it cannot be set"
             self.refuse("loop-name-taken", what, statement.span, "give the value a name of its own with `Let`")
@@ -157,7 +183,8 @@ class _Pass:
         found = known.get(item.tensor)
         if isinstance(found, Scalar):
             what = f"{item.tensor} is a scalar, and has no items"
-            self.refuse("loop-name", what, item.span, f"write {item.tensor} alone")
+            next_ = f"write {item.tensor} alone; where a tensor {item.tensor} is meant, give the scalar another name"
+            self.refuse("loop-name", what, item.span, next_)
             return None
         return found or self.tensors.get(item.tensor)
 
@@ -221,11 +248,11 @@ class _Pass:
         if left or right or expression.sign == "/":
             return True, _ANY
         if expression.sign == "+":
-            return False, (a + c, b + d)
+            return False, _kept(a + c, b + d)
         if expression.sign == "-":
-            return False, (a - d, b - c)
+            return False, _kept(a - d, b - c)
         ends = (a * c, a * d, b * c, b * d)
-        return False, (min(ends), max(ends))
+        return False, _kept(min(ends), max(ends))
 
     def no_scalar(self, name: str, span: Span) -> None:
         self.refuse("loop-name", f"{name} is a tensor, and a number is due here", span, f"write `item 1 of {name}`")

@@ -37,7 +37,17 @@ def own_loop(op: Op, form: LoopForm) -> Repeat:
     declaration has none, or something other than one `Repeat`."""
     if op.loops is None:
         raise ValueError(f"the op {op.name} says no loops")
-    loop = read_loops(op.loops(form))
+    return _one_loop(op, op.loops(form))
+
+
+@lru_cache(maxsize=1024)
+def all_loops(op: Op, form: LoopForm) -> tuple[Repeat, ...]:
+    """The loop that a sentence stands for, and those that say the same in another way."""
+    return own_loop(op, form), *(_one_loop(op, say(form)) for say in op.other_loops)
+
+
+def _one_loop(op: Op, text: str) -> Repeat:
+    loop = read_loops(text)
     if len(loop) != 1 or not isinstance(loop[0], Repeat):
         raise ValueError(f"the loops of the op {op.name} are not one Repeat")
     return loop[0]

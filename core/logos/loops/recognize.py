@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from logos.loops.check import Tensor
-from logos.loops.forms import distinct, forms_of, own_loop, symbols_of
+from logos.loops.forms import all_loops, distinct, forms_of, symbols_of
 from logos.loops.records import If, Repeat, Statement, walk
 from logos.loops.unify import Unifier
 from logos.op import LoopForm, Op, TypeRule
@@ -22,11 +22,12 @@ _Skeleton = tuple[tuple[tuple[int, str], int], ...]
 
 @dataclass(frozen=True, slots=True)
 class Nearest:
-    """The op that agrees with a loop longest: how many statements do, and the line of the first that does not."""
+    """The op that agrees with a loop longest: how many statements do, and the line of the first that does not; None
+    where all do, and shapes, types or what it makes are not the op's."""
 
     op: str
     agreed: int
-    line: int
+    line: int | None
 
 
 def recognize_loop(
@@ -51,20 +52,29 @@ def recognize_loop(
 
 
 def nearest_op(loop: Repeat, tensors: Mapping[str, Tensor], ops: tuple[Op, ...]) -> Nearest | None:
-    """The op whose loops agree with a loop longest, line by line; None where not even the first line does, and for a
-    loop that is longer than any op's."""
-    if sum(1 for _ in walk((loop,))) > _LONGEST:
+    """The op whose loops agree with a loop longest, line by line, and of several the one that is about as long; None
+    where not even the first line does, and for a loop that is longer than any op's."""
+    count = sum(1 for _ in walk((loop,)))
+    if count > _LONGEST:
         return None
     mine = distinct(loop, tensors)
-    best: Nearest | None = None
+    best: tuple[tuple[int, int], Nearest] | None = None
     for op in ops:
         for form in forms_of(op):
-            unifier = _unifier(op, form)
-            unifier.run(_own(op, form), mine)
-            agreed, statement = unifier.furthest
-            if agreed > 0 and statement is not None and (best is None or agreed > best.agreed):
-                best = Nearest(op.name, agreed, statement.span.line)
-    return best
+            for own in _own(op, form):
+                near = _near(op, form, own, mine, count)
+                length = sum(1 for _ in walk((own,)))
+                if near is not None and (best is None or (near.agreed, -abs(length - count)) > best[0]):
+                    best = (near.agreed, -abs(length - count)), near
+    return None if best is None else best[1]
+
+
+def _near(op: Op, form: LoopForm, own: Repeat, mine: Repeat, count: int) -> Nearest | None:
+    unifier = _unifier(op, form)
+    if unifier.run(own, mine):
+        return Nearest(op.name, count, None)
+    agreed, statement = unifier.furthest
+    return None if agreed <= 0 or statement is None else Nearest(op.name, agreed, statement.span.line)
 
 
 def _unifier(op: Op, form: LoopForm) -> Unifier:
@@ -74,8 +84,8 @@ def _unifier(op: Op, form: LoopForm) -> Unifier:
 
 
 @lru_cache(maxsize=1024)
-def _own(op: Op, form: LoopForm) -> Repeat:
-    return distinct(own_loop(op, form))
+def _own(op: Op, form: LoopForm) -> tuple[Repeat, ...]:
+    return tuple(distinct(loop) for loop in all_loops(op, form))
 
 
 @lru_cache(maxsize=16)
@@ -84,8 +94,8 @@ def _candidates(ops: tuple[Op, ...]) -> Mapping[_Skeleton, list[tuple[Op, LoopFo
     found: dict[_Skeleton, list[tuple[Op, LoopForm, Repeat]]] = {}
     for op in ops:
         for form in forms_of(op):
-            own = _own(op, form)
-            found.setdefault(_skeleton(own), []).append((op, form, own))
+            for own in _own(op, form):
+                found.setdefault(_skeleton(own), []).append((op, form, own))
     return found
 
 
@@ -129,7 +139,7 @@ def _operands(
     made = None if out is None else tensors[out]
     if solution.out != (None if made is None else (made.rows, made.columns)):
         return None
-    return operands if _types_agree(op, found, tensors, made) and _apart(op, found) else None
+    return operands if _types_agree(op, found, tensors, made) and _apart(op, found, out) else None
 
 
 def _types_agree(op: Op, found: Mapping[str, str], tensors: Mapping[str, Tensor], made: Tensor | None) -> bool:
@@ -145,7 +155,7 @@ def _types_agree(op: Op, found: Mapping[str, str], tensors: Mapping[str, Tensor]
     return all(tensors[found[hole]].real or not written_real for hole in op.writes)
 
 
-def _apart(op: Op, found: Mapping[str, str]) -> bool:
-    """Whether no state that it writes is another operand too: a loop works in place, a sentence reads first."""
+def _apart(op: Op, found: Mapping[str, str], out: str | None) -> bool:
+    """Whether nothing that it makes or writes is another operand too: a loop works in place, a sentence reads first."""
     names = list(found.values())
-    return all(names.count(found[hole]) == 1 for hole in op.writes)
+    return out not in names and all(names.count(found[hole]) == 1 for hole in op.writes)

@@ -54,7 +54,7 @@ def _exp(x: float) -> float:
     try:
         return math.exp(x)
     except OverflowError:
-        return math.inf
+        return math.inf if x > 0 else 0.0  # an Int far below 0 is beyond floats too
 
 
 def _sqrt(x: float) -> float:

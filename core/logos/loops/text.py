@@ -174,7 +174,8 @@ class _Line:
         mark = body[-1:]
         if mark not in (".", ":"):
             end = Span(source, number, len(body) + 1, 1)
-            raise Misread("the line ends with neither a period nor a colon", end, "end it with a period")
+            due = "a colon" if text.split(None, 1)[:1] in (["Repeat"], ["If"]) else "a period"
+            raise Misread("the line ends with neither a period nor a colon", end, f"end it with {due}")
         found = _TOKEN.finditer(body[:-1], start)
         tokens = [(one.group(), Span(source, number, one.start() + 1, len(one.group()))) for one in found]
         for word, place in tokens:

@@ -47,6 +47,17 @@ Repeat for row from 1 to m:
 """
 
 
+def matmul_in_place(form: LoopForm) -> str:
+    """The sum in OUT itself."""
+    return """
+Repeat for row from 1 to m:
+  Repeat for column from 1 to n:
+    Set item row, column of OUT to 0.
+    Repeat for inner from 1 to k:
+      Set item row, column of OUT to item row, column of OUT + item row, inner of A * item inner, column of B.
+"""
+
+
 def _pairwise_loops(sign: str, form: LoopForm) -> str:
     rows, columns = form.rule.operands["B"]
     place = f"{'row' if rows == 'r' else '1'}, {'column' if columns == 'c' else '1'}"
@@ -89,6 +100,7 @@ OPS = (
         exact=True,
         rows=Rows(("A",), rowwise=True),
         loops=matmul_loops,
+        other_loops=(matmul_in_place,),
     ),
     Op(
         "plus",

@@ -44,8 +44,12 @@ Repeat for row from 1 to t:
       Set largest to score.
     If score > largest:
       Set largest to score.
+  Let whole be 0.
   Repeat for expert from 1 to EXPERTS:
     Set item 1, expert of shares to exp(item 1, expert of shares - largest).
+    Set whole to whole + item 1, expert of shares.
+  Repeat for expert from 1 to EXPERTS:
+    Set item 1, expert of shares to item 1, expert of shares / whole.
   Let chosen be a 1 by TOP tensor of Int.
   Let kept be a 1 by TOP tensor of Real.
   Let total be 0.
@@ -57,9 +61,9 @@ Repeat for row from 1 to t:
         Set most to item 1, expert of shares.
         Set best to expert.
     Set item 1, place of chosen to best.
-    Set item 1, place of kept to most.
+    Set item 1, place of kept to item 1, best of shares.
     Set item 1, best of shares to -1.
-    Set total to total + most.
+    Set total to total + item 1, place of kept.
   Repeat for column from 1 to d:
     Set item row, column of OUT to 0.
   Repeat for place from 1 to TOP:

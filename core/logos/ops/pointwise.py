@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 from logos.late import np
 from logos.op import LoopForm, Op, Rows, Shapes
@@ -56,20 +58,47 @@ def _each(x: str, out: str) -> str:
     return f"{_EACH}    Let x be {x}.{SIGMOID_LINES}    Set item row, column of OUT to {out}.\n"
 
 
-def softmax_loops(form: LoopForm) -> str:
-    return """
-Repeat for row from 1 to r:
-  Let largest be item row, 1 of X.
+_OUT = "item row, column of OUT"
+_POWER = "exp(item row, column of X - largest)"
+_SHARES = (
+    f"""  Let sum be 0.
   Repeat for column from 1 to c:
-    If item row, column of X > largest:
-      Set largest to item row, column of X.
+    Set {_OUT} to {_POWER}.
+    Set sum to sum + {_OUT}.
+  Repeat for column from 1 to c:
+    Set {_OUT} to {_OUT} / sum.
+""",
+    f"""  Repeat for column from 1 to c:
+    Set {_OUT} to {_POWER}.
   Let sum be 0.
   Repeat for column from 1 to c:
-    Set item row, column of OUT to exp(item row, column of X - largest).
-    Set sum to sum + item row, column of OUT.
+    Set sum to sum + {_OUT}.
   Repeat for column from 1 to c:
-    Set item row, column of OUT to item row, column of OUT / sum.
-"""
+    Set {_OUT} to {_OUT} / sum.
+""",
+    f"""  Let sum be 0.
+  Repeat for column from 1 to c:
+    Set sum to sum + {_POWER}.
+  Repeat for column from 1 to c:
+    Set {_OUT} to {_POWER} / sum.
+""",
+)
+"""A row's powers of e in OUT, by their sum: summed as they are made, summed by a loop of their own, or made twice."""
+
+
+def softmax_ways() -> tuple[Callable[[LoopForm], str], ...]:
+    """The largest of a row is looked for from its first element or from its second, before each of the shares."""
+    return tuple(partial(_softmax, shares, first) for first in (1, 2) for shares in _SHARES)
+
+
+def _softmax(shares: str, first: int, form: LoopForm) -> str:
+    return f"""
+Repeat for row from 1 to r:
+  Let largest be item row, 1 of X.
+  Repeat for column from {first} to c:
+    If item row, column of X > largest:
+      Set largest to item row, column of X.
+{shares}"""
 
 
 def sigmoid_loops(form: LoopForm) -> str:
@@ -91,9 +120,10 @@ def swiglu_loops(form: LoopForm) -> str:
 
 _SAME = (Shapes("X (r, c) -> (r, c)"),)
 _ROWS = Rows(("X",), rowwise=True)
+_SOFTMAX = softmax_ways()
 
 OPS = (
-    Op("softmax", "softmax of X", _SAME, softmax, rows=_ROWS, loops=softmax_loops),
+    Op("softmax", "softmax of X", _SAME, softmax, rows=_ROWS, loops=_SOFTMAX[0], other_loops=_SOFTMAX[1:]),
     Op("sigmoid", "sigmoid of X", _SAME, sigmoid, rows=_ROWS, loops=sigmoid_loops),
     Op("silu", "silu of X", _SAME, silu, rows=_ROWS, loops=silu_loops),
     Op("gelu", "gelu of X", _SAME, gelu, rows=_ROWS, loops=gelu_loops),

@@ -82,7 +82,7 @@ Repeat for row from 1 to r:
   Repeat for column from 1 to c:
     Let x be item row, column of AR + item row, column of DT.
     Let rate be item row, column of AL.
-    Let kept be 0.
+    Let kept be x.
     If x > 0:
       Set kept to pow(1 + exp(-x), rate) * exp(rate * x).
     If x <= 0:

@@ -45,17 +45,34 @@ def set_rows(P: Array, T: Array, R: Array) -> dict[str, Any]:
     return {"T": table}
 
 
+_NO_NAN = """      Let number be 0.
+      If item row, column of X = item row, column of X:
+        Set number to 1.
+      Let no_NaN be item number, 1 of X.
+"""
+"""A NaN does not equal itself, and then the row 0 of X is an error."""
+
+
 def argmax_loops(form: LoopForm) -> str:
-    return """
+    return _argmax(_NO_NAN)
+
+
+def argmax_of_numbers(form: LoopForm) -> str:
+    """Where no item is a NaN."""
+    return _argmax("")
+
+
+def _argmax(check: str) -> str:
+    return f"""
 Repeat for once from 1 to 1:
   Let largest be item 1, 1 of X.
   Let place be 0.
   Repeat for row from 1 to r:
     Repeat for column from 1 to c:
-      If item row, column of X > largest:
+{check}      If item row, column of X > largest:
         Set largest to item row, column of X.
         Set place to (row - 1) * c + column - 1.
-  Set item 1, once of OUT to place.
+  Set item 1, 1 of OUT to place.
 """
 
 
@@ -83,6 +100,7 @@ OPS = (
         exact=True,
         rows=Rows(("X",), value=argmax_rows),
         loops=argmax_loops,
+        other_loops=(argmax_of_numbers,),
     ),
     Op(
         "embedding",
