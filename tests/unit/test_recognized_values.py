@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 from loop_cases import GRAMMAR, graphs, the_loop
-from test_recognition import everywhere, in_all, mutants, rebuilt
+from test_recognition import everywhere, in_all, in_other_words, mutants, rebuilt
 
 from logos import OPS, Graph, Machine, Op, Refused, Source
 from logos.check import read_program
@@ -78,13 +78,13 @@ def same(graph: Graph, loops: Graph, given: dict[str, np.ndarray]) -> bool:
 
 
 def check_changed(op: Op, seed: int, most: int) -> int:
-    """How many loops near an op's were read as some op."""
+    """How many loops near an op's, the same in other words among them, were read as some op."""
     random, count = Random(seed), 0
     for graph in graphs(op, random, range(1, 4)):
         loop, tensors, _ = the_loop(graph.nodes[0])
         pairs = [(old, new) for old in tensors for new in tensors if old != new]
         made = [in_place_of(loop, *pair) for pair in pairs] + [mutant for _, mutant in mutants(loop)]
-        for changed in random.sample(made, min(most, len(made))):
+        for changed in (in_other_words(loop, random), *random.sample(made, min(most, len(made)))):
             count += held(program(changed, tensors), random)
     return count
 
