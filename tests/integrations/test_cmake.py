@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from foreign import LOGOS, ROOT, built, files, replace, run, stamps
 
+from logos.ninja_run import find_ninja
+
 CMAKE = shutil.which("cmake", path=os.pathsep.join([os.fspath(LOGOS.parent), os.environ["PATH"]]))
-NINJA = os.fspath(LOGOS.with_name("ninja"))
+NINJA = find_ninja()
 CONFIG = ROOT / "integrations/cmake"
 IDLE = {"Ninja": "ninja: no work to do.\n", "Unix Makefiles": ""}
 
@@ -157,3 +159,14 @@ def test_the_version_that_cmake_is_told_is_the_distribution_s() -> None:
     found = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     assert found is not None
     assert f'set(PACKAGE_VERSION "{found[1]}")' in (CONFIG / "LogosConfigVersion.cmake").read_text()
+
+
+@pytest.mark.slow
+def test_cmake_finds_what_pip_installed(project: Path, installation: Path) -> None:
+    assert CMAKE is not None
+    flags = (f"-DCMAKE_PREFIX_PATH={installation}", f"-DCMAKE_MAKE_PROGRAM={NINJA}")
+    build = project.parent / "build"
+    run(project, CMAKE, "-S", ".", "-B", build, "-G", "Ninja", *flags)
+    cmake(build, "--target", "first")
+    assert f"Logos_EXECUTABLE:FILEPATH={installation}/bin/logos\n" in (build / "CMakeCache.txt").read_text()
+    assert files(build / "logos/first") == built(project, "first.lg", "--target", "rdu-sambaflow")

@@ -58,6 +58,14 @@ def test_check_shows_every_fault_on_standard_error(logos: Logos) -> None:
     }  # fmt: skip
 
 
+def test_check_goes_on_after_a_program_that_is_refused(logos: Logos) -> None:
+    write("Let y be silu of x.\n")
+    ran = logos("check", "q.lg", "p.lg", "none.lg")
+    assert (ran.code, ran.out.splitlines()[0]) == (1, "p.lg: 4 operations; 2 inputs, 1 constant, 1 state")
+    assert ran.err.startswith("q.lg:1:18: x is not declared [undeclared-name]\n")
+    assert ran.err.endswith("2 refusals\n")
+
+
 def test_a_file_name_reaches_the_terminal_without_its_control_characters(logos: Logos) -> None:
     name = "a\x1b[2J\n\u202eb.lg"
     write("Let y be silu of x.\n", name)

@@ -1,4 +1,4 @@
-"""`logos check`: parse and check a program, and say which installed targets can take it."""
+"""`logos check`: parse and check programs, and say which installed targets can take each."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from logos.cli.common import json_option, open_manager, program_options, verbose
 
 if TYPE_CHECKING:
     from logos.graph import Graph
+    from logos.job import Request
     from logos.manager import Manager
     from logos.refusal import Refusal
 
 
 @click.command()
-@click.argument("program", type=click.Path(path_type=Path))
+@click.argument("programs", type=click.Path(path_type=Path), nargs=-1, required=True, metavar="PROGRAM...")
 @program_options
 @click.option("--cross", is_flag=True, help="Hold each sentence against what the loops that it stands for are read as.")
 @json_option
 @verbose_option
 def command(
-    program: Path,
+    programs: tuple[Path, ...],
     checkpoint: Path | None,
     weights: Path | None,
     family: str | None,
@@ -32,13 +33,26 @@ def command(
     as_json: bool,
     verbose: bool,
 ) -> None:
-    """Check PROGRAM, and whether each installed target can take it."""
-    from logos.job import Request, bind_request, load_graph, make_job
+    """Check each PROGRAM, and whether each installed target can take it."""
+    from logos.job import Request
+    from logos.refusal import Refused
+
+    manager = open_manager(verbose)
+    refusals: list[Refusal] = []
+    for program in programs:
+        try:
+            _check(manager, Request(program, checkpoint, weights, family), cross, as_json, verbose)
+        except Refused as refused:
+            refusals += refused.refusals
+    if refusals:
+        raise Refused(refusals)
+
+
+def _check(manager: Manager, request: Request, cross: bool, as_json: bool, verbose: bool) -> None:
+    from logos.job import bind_request, load_graph, make_job
     from logos.refusal import Refused
     from logos.source import printable
 
-    manager = open_manager(verbose)
-    request = Request(program, checkpoint, weights, family)
     graph = load_graph(manager, request)
     crossed = _cross(manager, graph) if cross else None
     binding = bind_request(manager, graph, request)
