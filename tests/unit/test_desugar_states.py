@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
+import test_random_programs
 from loop_cases import GRAMMAR
+from numpy.typing import NDArray
+from test_random_programs import random_program, start
 
-from logos import OPS, Machine, Source
+from logos import OPS, Graph, Machine, Refused, Source
 from logos.check import read_program
 from logos.desugar import desugar
 from logos.grammar import make_grammar
@@ -61,6 +66,40 @@ def test_a_program_of_loops_has_no_sentence_and_the_same_states(text: str, ops: 
     for machine in machines[1:]:
         assert np.allclose(machines[0].states["s"], machine.states["s"], rtol=1e-12, atol=1e-12)
     assert all(one.agrees and one.loops is not None for one in lift(graph, OPS))
+
+
+@pytest.mark.slow
+def test_random_programs_are_their_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small shapes, so that most sentences fit and operands are often the same."""
+    kinds = ("1 by 1 tensor of Int", "1 by 1 tensor of Real", "1 by 2 tensor of Real", "2 by 2 tensor of Int")
+    monkeypatch.setattr(test_random_programs, "SHAPES", kinds)
+    random, seen = Random(9), 0
+    while seen < 200:
+        try:
+            graph = read_program(Source("p.lg", random_program(random)), GRAMMAR)
+        except Refused:
+            continue
+        seen += 1
+        given = {leaf.name: start(graph, leaf) for leaf in graph.leaves if not leaf.state}
+        printed = desugar(graph)
+        for recognize in (True, False):
+            loops = read_program(Source("loops.lg", printed), GRAMMAR, recognize)
+            want, got = three_steps(graph, given), three_steps(loops, given)
+            assert len(want) == len(got)
+            for one, other in zip(want, got, strict=True):
+                assert np.allclose(one, other, rtol=1e-9, atol=1e-12, equal_nan=True), printed
+
+
+def three_steps(graph: Graph, given: dict[str, NDArray[Any]]) -> list[NDArray[Any]]:
+    """The outputs and states of the steps that are not refused."""
+    machine, found = Machine(graph, given), []
+    for _ in range(3):
+        try:
+            now = machine.step()
+        except Refused:
+            break
+        found += [now[graph.output], *(machine.states[name] for name in sorted(machine.states))]
+    return found
 
 
 def test_names_of_copies_are_no_other_names() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -181,6 +182,51 @@ HANDS = {f"softmax {first}{number}": ("softmax", "2 by 3", "Real", LARGEST.forma
          for first in (1, 2) for number, shares in enumerate(SHARES)}  # fmt: skip
 HANDS["matmul"] = "matmul", "2 by 2", "Real", IN_PLACE
 HANDS["argmax"] = "argmax", "1 by 1", "Int", ARGMAX
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_rope_whose_lines_stand_in_another_order_is_a_rope(seed: int) -> None:
+    random = Random(seed)
+    (rope,) = (op for op in OPS if op.name == "rope")
+    for graph in graphs(rope, random, range(1, 5)):
+        loop, tensors, _ = the_loop(graph.nodes[0])
+        pairs, *rest = loop.body
+        assert isinstance(pairs, Repeat)
+        a, b, first, second = pairs.body
+        other = replace(pairs, body=(b, a, second, first))
+        for body in ((other, *rest), (*rest, other), (*rest, pairs)):
+            text = program(replace(loop, body=body), tensors)
+            assert read_program(Source("p.lg", text), GRAMMAR).nodes[-1].op is rope
+            assert held(text, random)
+        twice = program(replace(loop, body=(*rest, replace(pairs, body=(a, b, second, second)))), tensors)
+        assert read_program(Source("p.lg", twice), GRAMMAR).nodes[-1].op.name == "loop"
+
+
+ATTENTION = """\
+Let q be a 1 by 4 tensor of Real.
+Let k be a 3 by 2 tensor of Real.
+Let v be a 3 by 2 tensor of Real.
+Let pos be a 1 by 1 tensor of Int.
+Let y be attention of q over k and v with 2 heads 1 groups up to pos.
+"""
+
+
+def test_rows_outside_a_table_are_errors_of_loops_as_they_are_of_ops() -> None:
+    """From the first score a position of -1 would come to zeros; the loops of the op look at the last one first."""
+    graph = read_program(Source("p.lg", ATTENTION), GRAMMAR)
+    printed = desugar(graph)
+    first = printed.replace("be item 1, item 1, 1 of pos + 1 of scores", "be item 1, 1 of scores")
+    assert first != printed
+    for text in (printed, first):
+        assert [node.op.name for node in read_program(Source("p.lg", text), GRAMMAR).nodes] == ["attention"]
+    loops = read_program(Source("p.lg", printed), GRAMMAR, recognize=False)
+    given = {leaf.name: fill(graph, leaf, "noise") for leaf in graph.leaves}
+    for position in (-1, 0, 2, 3):
+        given["pos"] = np.full((1, 1), position)
+        assert same(graph, loops, given)
+    given["pos"] = np.full((1, 1), -1)
+    with pytest.raises(Refused, match="column 0 of scores"):
+        Machine(loops, given).step()
 
 
 @pytest.mark.parametrize("way", HANDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 from logos.late import np
 from logos.op import LoopForm, Op, Rows, Shapes
@@ -91,26 +92,33 @@ def full_attention(Q: Array, K: Array, V: Array, H: int) -> Array:
 
 
 def rope_loops(form: LoopForm) -> str:
+    return _rope(False, False, form)
+
+
+def _rope(second_first: bool, rest_first: bool, form: LoopForm) -> str:
+    """The lines set different elements, so they may stand in any order."""
     width, heads = ("hd", "H") if "H" in form.present else ("(2 * half)", "h")
     first = f"1, (head - 1) * {width} + pair"
     rest = f"""  Repeat for place from 2 * half + 1 to {width}:
     Set item 1, (head - 1) * {width} + place of OUT to item 1, (head - 1) * {width} + place of Q.
 """
-    return f"""
-Repeat for head from 1 to {heads}:
-  Repeat for pair from 1 to half:
+    turned = [
+        f"    Set item {first} of OUT to a * item 1, pair of RC - b * item 1, pair of RS.\n",
+        f"    Set item {first} + half of OUT to a * item 1, pair of RS + b * item 1, pair of RC.\n",
+    ]
+    pairs = f"""  Repeat for pair from 1 to half:
     Let a be item {first} of Q.
     Let b be item {first} + half of Q.
-    Set item {first} of OUT to a * item 1, pair of RC - b * item 1, pair of RS.
-    Set item {first} + half of OUT to a * item 1, pair of RS + b * item 1, pair of RC.
-{rest if "H" in form.present else ""}"""
+{"".join(reversed(turned) if second_first else turned)}"""
+    parts = [pairs, rest] if "H" in form.present else [pairs]
+    return f"\nRepeat for head from 1 to {heads}:\n{''.join(reversed(parts) if rest_first else parts)}"
 
 
-def _softmax_and_sum(last: str, of_head: str, of_row: str) -> str:
-    """The scores' softmax, and by its shares the sum of V's rows up to the last; the places of an element of the query
-    head's run and of a table's."""
+def _softmax_and_sum(first: str, last: str, of_head: str, of_row: str) -> str:
+    """The scores' softmax, and by its shares the sum of V's rows up to the last; the largest score is looked for
+    from the one numbered `first`; the places of an element of the query head's run and of a table's."""
     return f"""
-    Let largest be item 1, 1 of scores.
+    Let largest be item 1, {first} of scores.
     Repeat for place from 1 to {last}:
       If item 1, place of scores > largest:
         Set largest to item 1, place of scores.
@@ -127,7 +135,21 @@ def _softmax_and_sum(last: str, of_head: str, of_row: str) -> str:
 
 
 def attention_loops(form: LoopForm) -> str:
-    last = f"{form.row('P')} + 1" if "P" in form.present else "L"
+    """A P below the rows of K is an error: there is no last score."""
+    return _attention(form, _last(form))
+
+
+def attention_from_first(form: LoopForm) -> str:
+    """Where P is a row of K."""
+    return _attention(form, "1")
+
+
+def _last(form: LoopForm) -> str:
+    return f"{form.row('P')} + 1" if "P" in form.present else "L"
+
+
+def _attention(form: LoopForm, first: str) -> str:
+    last = _last(form)
     of_head, of_row = "1, ((group - 1) * H_per_KV + member - 1) * hd + column", "(group - 1) * hd + column"
     return f"""
 Repeat for group from 1 to KV:
@@ -137,7 +159,7 @@ Repeat for group from 1 to KV:
       Let score be 0.
       Repeat for column from 1 to hd:
         Set score to score + item {of_head} of Q * item place, {of_row} of K.
-      Set item 1, place of scores to score / sqrt(hd).{_softmax_and_sum(last, of_head, of_row)}"""
+      Set item 1, place of scores to score / sqrt(hd).{_softmax_and_sum(first, last, of_head, of_row)}"""
 
 
 def full_attention_loops(form: LoopForm) -> str:
@@ -150,7 +172,7 @@ Repeat for row from 1 to T:
       Let score be 0.
       Repeat for column from 1 to hd:
         Set score to score + item {of_head} of Q * item place, {of_row} of K.
-      Set item 1, place of scores to score / sqrt(hd).{_softmax_and_sum("T", of_head, of_row)}"""
+      Set item 1, place of scores to score / sqrt(hd).{_softmax_and_sum("1", "T", of_head, of_row)}"""
 
 
 OPS = (
@@ -165,6 +187,7 @@ OPS = (
         counts=("H",),
         rows=Rows(("Q", "RC", "RS"), value=rope_rows),
         loops=rope_loops,
+        other_loops=(partial(_rope, True, False), partial(_rope, False, True), partial(_rope, True, True)),
     ),
     Op(
         "attention",
@@ -176,6 +199,7 @@ OPS = (
         variables=("P",),
         rows=Rows(("Q", "P"), value=attention_rows, reads={"K": "P", "V": "P"}),
         loops=attention_loops,
+        other_loops=(attention_from_first,),
     ),
     Op(
         "full attention",
