@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 
 from logos.late import np
@@ -86,16 +85,11 @@ _SHARES = (
 """A row's powers of e in OUT, by their sum: summed as they are made, summed by a loop of their own, or made twice."""
 
 
-def softmax_ways() -> tuple[Callable[[LoopForm], str], ...]:
-    """The largest of a row is looked for from its first element or from its second, before each of the shares."""
-    return tuple(partial(_softmax, shares, first) for first in (1, 2) for shares in _SHARES)
-
-
-def _softmax(shares: str, first: int, form: LoopForm) -> str:
+def _softmax(shares: str, form: LoopForm) -> str:
     return f"""
 Repeat for row from 1 to r:
   Let largest be item row, 1 of X.
-  Repeat for column from {first} to c:
+  Repeat for column from 1 to c:
     If item row, column of X > largest:
       Set largest to item row, column of X.
 {shares}"""
@@ -120,7 +114,7 @@ def swiglu_loops(form: LoopForm) -> str:
 
 _SAME = (Shapes("X (r, c) -> (r, c)"),)
 _ROWS = Rows(("X",), rowwise=True)
-_SOFTMAX = softmax_ways()
+_SOFTMAX = tuple(partial(_softmax, shares) for shares in _SHARES)
 
 OPS = (
     Op("softmax", "softmax of X", _SAME, softmax, rows=_ROWS, loops=_SOFTMAX[0], other_loops=_SOFTMAX[1:]),
