@@ -41,7 +41,7 @@ test-all: check
 soak: $(TESTABLE)
 	$(BIN)/python -m pytest -m "hypothesis and not gpu" --hypothesis-profile=soak
 	LOGOS_MUTATIONS=10000 $(BIN)/python -m pytest tests/unit/test_mutations.py
-	LOGOS_KILLS=500 $(BIN)/python -m pytest -m slow tests/end_to_end/test_killed_builds.py
+	LOGOS_KILLS=500 $(BIN)/python -m pytest -m slow tests/end_to_end/test_killed_builds.py tests/end_to_end/test_shared_cache_kills.py
 
 check: $(TESTABLE)
 	$(BIN)/ruff check

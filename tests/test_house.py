@@ -31,7 +31,7 @@ LAYERS = (
     ("hookspecs", "discovery", "contracts", "manager", "conformance", "job", "author", "artifacts", "extraction",
      "recording", "execution", "engine", "compiled"),
     ("toml_places", "project", "project_file", "selection", "inputs", "journal", "steps", "plan", "since"),
-    ("ninja_file", "ninja_run", "finished", "depfile", "build", "clean", "starting", "explanation"),
+    ("ninja_file", "ninja_run", "finished", "depfile", "cached_steps", "build", "clean", "starting", "explanation"),
     ("cli", "entry", "__main__"),
 )
 """The core's modules from the ground up: each imports its own row and those above it in this list."""

@@ -6,9 +6,7 @@ first asked for, so `import logos` costs nothing.
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # typing costs more than all else that a build with nothing to do imports
 if TYPE_CHECKING:
     from logos.cache import cached as cached
     from logos.check import read_program as read_program
@@ -159,6 +157,8 @@ __all__ = sorted(_MODULES)
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module 'logos' has no attribute {name!r}")
+    import importlib
+
     return getattr(importlib.import_module(_MODULES[name]), name)
 
 

@@ -20,7 +20,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     Missing folders are made. What a killed process left beside `path` is removed. Refused: `unwritable-file`, with
     the system's own reason (a full disk, a read-only folder).
     """
-    part = _part(path)
+    part = part_beside(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         _sweep(path)
@@ -66,7 +66,8 @@ def _stem(path: Path) -> str:
     return f".{hashlib.sha256(os.fsencode(path.name)).hexdigest()[:16]}"
 
 
-def _part(path: Path) -> Path:
+def part_beside(path: Path) -> Path:
+    """Where this process writes a file before it takes the place of `path`."""
     return path.with_name(f"{_stem(path)}.{os.getpid()}.part")
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from logos.atomic import unwritable, write_if_changed
+from logos.cached_steps import CachedSteps
 from logos.finished import FINISHED
 from logos.inputs import code_digest
 from logos.journal import Journal, file_digest, unsound
@@ -21,6 +22,7 @@ from logos.ninja_file import NAME, Preview, ninja_text
 from logos.ninja_run import Failure, Progress, find_ninja, run_ninja
 from logos.plan import Plan
 from logos.stamps import stamp
+from logos.step_cache import StepCache
 from logos.steps import Step
 
 _OWN_RULES = ("author", "emit", "extract")
@@ -29,11 +31,13 @@ _HALF = re.compile(r"\.[0-9a-f]{16}\.\w+\.(part|work|new)")
 
 @dataclass(frozen=True)
 class Result:
-    """What a build came to: the titles of the steps that ran, those that refused, and those that failed otherwise."""
+    """What a build came to: the titles of the steps that ran, those that refused, and those that failed otherwise;
+    those whose outputs the cache had."""
 
     ran: tuple[str, ...]
     refused: tuple[Failure, ...]
     failed: tuple[Failure, ...]
+    fetched: tuple[str, ...] = ()
 
     @property
     def sound(self) -> bool:
@@ -62,11 +66,22 @@ def _date(ninja: Path, read: Sequence[Path]) -> None:
         raise unwritable(ninja, error) from error
 
 
+def _unheard(title: str) -> None:
+    return
+
+
 def carry_out(
-    plan: Plan, again: Sequence[str], jobs: int | None, listener: Callable[[Progress], None], lock: int | None = None
+    plan: Plan,
+    again: Sequence[str],
+    jobs: int | None,
+    listener: Callable[[Progress], None],
+    lock: int | None = None,
+    cache: StepCache | None = None,
+    hear_fetched: Callable[[str], None] = _unheard,
 ) -> Result:
     """Builds the plan. `again` are the words after `logos` that plan it anew, `jobs` is how many steps run at once
-    (None: ninja's choice); the listener hears of each step; `lock` is the descriptor of the folder's lock.
+    (None: ninja's choice); the listener hears of each step; `lock` is the descriptor of the folder's lock. What `cache`
+    has is taken from there, which `hear_fetched` hears by title, and what it lacks is kept there.
 
     Refused: files that cannot be written (`unwritable-file`), no ninja (`no-ninja`).
     """
@@ -77,6 +92,8 @@ def carry_out(
         _forget(path)
     _claim(plan, journal)
     _settle(private)
+    cached = CachedSteps(plan, cache, journal) if cache is not None else None
+    fetched = cached.fetch(hear_fetched) if cached is not None else ()
     steps = {step.title: step for step in plan.steps}
 
     def hear(progress: Progress) -> None:
@@ -98,7 +115,9 @@ def carry_out(
     failed = tuple(one for one in outcome.failures if one not in refused)
     if outcome.code != 0 and not outcome.failures:
         failed = (Failure("ninja", outcome.code, "", outcome.rest),)
-    result = Result(tuple(title for title in outcome.steps if title in steps), refused, failed)
+    result = Result(tuple(title for title in outcome.steps if title in steps), refused, failed, fetched)
+    if cached is not None:
+        cached.keep(set(result.ran) - {one.title for one in outcome.failures})
     if result.sound:
         _remove_leftovers(plan, journal)
         journal.code |= dict.fromkeys((os.path.abspath(unit.folder) for unit in plan.units), code_digest(plan.sources))

@@ -48,7 +48,7 @@ def cached(kind: str, key: str, write: Callable[[Path], None], waiting: Callable
     Refused: a folder that cannot be written, an OSError of `write` (`unwritable-file`); a limit that is no number
     (`bad-value`).
     """
-    limit, folder = _limit(), cache_folder() / kind / key
+    limit, folder = cache_limit(), cache_folder() / kind / key
     descriptor = _hold(folder, waiting)
     try:
         if not (folder / _WHOLE).is_file():
@@ -66,8 +66,8 @@ def cached(kind: str, key: str, write: Callable[[Path], None], waiting: Callable
         os.close(descriptor)
 
 
-def _limit() -> float:
-    """The limit in bytes."""
+def cache_limit() -> float:
+    """The limit in bytes. Refused: a LOGOS_CACHE_GB that is no number (`bad-value`)."""
     text = os.environ.get(LIMIT) or str(_GIGABYTES)
     with suppress(ValueError):
         if (gigabytes := float(text)) >= 0 and not math.isnan(gigabytes):

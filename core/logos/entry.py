@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Sequence
+
+TYPE_CHECKING = False  # typing costs more than all else that a build with nothing to do imports
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -6,17 +6,19 @@ build.ninja, has nothing to run. Reading it imports no plugin and nothing of LOG
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
-from typing import Any
 
-from logos.stamps import RACY, installed, listing, output_stamp, stamp
+from logos.stamps import RACY, Stamp, installed, listing, output_stamp, stamp
 
-FINISHED = "finished.json"
-_FORMAT = 2
+# Each module that this one imports is paid for by every build with nothing to do: typing, contextlib and json are
+# dearer than all that is compared here.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+FINISHED = "finished.txt"
+_FORMAT = 3
 _PRIVATE = ".logos"
 
 
@@ -32,20 +34,24 @@ def account(
 ) -> str | None:
     """The account of a build that was just finished: what it was called with, read and wrote, the environment
     variables that decided it, and what the same command is to print where nothing is to do. None where something it
-    read may have changed since it began (nanoseconds since the epoch)."""
+    read may have changed since it began (nanoseconds since the epoch), or where a path holds a line break.
+
+    It is lines: the circumstances, ninja, how many lines of each kind follow, those lines, what to print.
+    """
     stamps = {path: stamp(path) for path in read}
     if any(found is not None and max(found[1:3]) > began - RACY for found in stamps.values()):
         return None
-    record = {
-        **_circumstances(arguments),
-        "ninja": ninja,
-        "read": stamps,
-        "listed": {path: listing(path) for path in listed},
-        "written": {path: output_stamp(path) for path in written},
-        "said": said,
-        "environment": {name: os.environ.get(name) for name in environment},
-    }
-    return json.dumps(record, separators=(",", ":")) + "\n"
+    kinds = (
+        [f"{_text(found)} {path}" for path, found in stamps.items()],
+        [f"{path}\n{listing(path)!r}" for path in listed],
+        [f"{_text(output_stamp(path))} {path}" for path in written],
+        [f"{name}\n{os.environ.get(name)!r}" for name in environment],
+    )
+    lines = [_circumstances(arguments), ninja, " ".join(str(len(kind)) for kind in kinds)]
+    for kind in kinds:
+        lines += kind
+    text = "\n".join([*lines, said])
+    return text if _parsed(text) == (lines[0], ninja, *kinds, said) else None
 
 
 def nothing_to_do(arguments: Sequence[str]) -> str | None:
@@ -53,34 +59,64 @@ def nothing_to_do(arguments: Sequence[str]) -> str | None:
     more closely."""
     for folder in _out_folders(arguments):
         private = os.path.join(folder, _PRIVATE)
-        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        try:
             with open(os.path.join(private, FINISHED), "rb") as file:
-                record = json.loads(file.read())
-            if _holds(record, arguments) and _ninja_is_idle(record["ninja"], private):
-                return str(record["said"])
+                text = file.read().decode("utf-8", "surrogateescape")
+            circumstances, ninja, read, listed, written, environment, said = _parsed(text)
+        except (OSError, ValueError, IndexError):
+            continue
+        if circumstances == _circumstances(arguments) and _holds(read, listed, written, environment):
+            return said if _ninja_is_idle(ninja, private) else None
     return None
 
 
-def _circumstances(arguments: Sequence[str]) -> dict[str, object]:
-    """What decides a plan beside the files it reads."""
-    return {
-        "format": _FORMAT,
-        "arguments": list(arguments),
-        "here": os.getcwd(),
-        "python": [sys.executable, sys.version],
-        "path": sys.path,
-        "installed": installed(),
-    }
+_Parsed = tuple[str, str, list[str], list[str], list[str], list[str], str]
 
 
-def _holds(record: dict[str, Any], arguments: Sequence[str]) -> bool:
+def _parsed(text: str) -> _Parsed:
+    """The parts of an account. Raises ValueError and IndexError for what is none."""
+    circumstances, ninja, counts, rest = text.split("\n", 3)
+    read, listed, written, environment = map(int, counts.split(" "))
+    lines = rest.split("\n", read + 2 * listed + written + 2 * environment)
+    first, second, third = read, read + 2 * listed, read + 2 * listed + written
     return (
-        all(record[key] == value for key, value in _circumstances(arguments).items())
-        and all(os.environ.get(name) == value for name, value in record["environment"].items())
-        and all(stamp(path) == seen for path, seen in record["read"].items())
-        and all(listing(path) == seen for path, seen in record["listed"].items())
-        and all(output_stamp(path) == seen for path, seen in record["written"].items())
+        circumstances,
+        ninja,
+        lines[:first],
+        _pairs(lines[first:second]),
+        lines[second:third],
+        _pairs(lines[third:-1]),
+        lines[read + 2 * listed + written + 2 * environment],
     )
+
+
+def _pairs(lines: list[str]) -> list[str]:
+    return ["\n".join(lines[place : place + 2]) for place in range(0, len(lines), 2)]
+
+
+def _text(found: Stamp | None) -> str:
+    return "-" if found is None else ",".join(map(str, found))
+
+
+def _circumstances(arguments: Sequence[str]) -> str:
+    """What decides a plan beside the files it reads, in one line."""
+    return repr((_FORMAT, list(arguments), os.getcwd(), sys.executable, sys.version, sys.path, installed()))
+
+
+def _holds(read: list[str], listed: list[str], written: list[str], environment: list[str]) -> bool:
+    for line in read:
+        seen, _, path = line.partition(" ")
+        if _text(stamp(path)) != seen:
+            return False
+    for line in written:
+        seen, _, path = line.partition(" ")
+        if _text(output_stamp(path)) != seen:
+            return False
+    for pair in listed:
+        path, _, seen = pair.partition("\n")
+        if repr(listing(path)) != seen:
+            return False
+    return all(repr(os.environ.get(pair.partition("\n")[0])) == pair.partition("\n")[2] for pair in environment)
 
 
 def _ninja_is_idle(ninja: str, private: str) -> bool:
@@ -109,8 +145,12 @@ def _out_folders(arguments: Sequence[str]) -> Iterator[str]:
             return
     yield "build"
     yield from (os.path.join(argument, "build") for argument in arguments if not argument.startswith("-"))
-    with suppress(OSError, ValueError), open("logos.toml", encoding="utf-8") as file:
-        for line in file:
-            key, _, text = line.partition("=")
-            if key.strip() == "out":
-                yield text.strip().strip("\"'")
+    try:
+        with open("logos.toml", encoding="utf-8") as file:
+            lines = file.readlines()
+    except (OSError, ValueError):
+        return
+    for line in lines:
+        key, _, text = line.partition("=")
+        if key.strip() == "out":
+            yield text.strip().strip("\"'")

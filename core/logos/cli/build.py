@@ -19,6 +19,7 @@ from logos.cli.main import DONE, REFUSED, TOOL_FAILED
 
 if TYPE_CHECKING:
     from logos.plan import Plan
+    from logos.step_cache import StepCache
 
 
 @click.command()
@@ -34,6 +35,12 @@ if TYPE_CHECKING:
 @target_options
 @hold_option
 @since_option
+@click.option(
+    "--cache",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Take what steps make from this folder where it has it, and keep it there; builds may share it.",
+)
 @click.option("--dry-run", is_flag=True, help="Print the plan; write nothing.")
 @click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Run N steps at once [ninja's choice].")
 @click.option(
@@ -60,6 +67,7 @@ def command(
     options: dict[str, str],
     hold: tuple[str, ...],
     since: str | None,
+    cache: Path | None,
     dry_run: bool,
     jobs: int | None,
     depfile: Path | None,
@@ -76,14 +84,17 @@ def command(
     before a byte is written.
     """
     from logos.build import due_steps, prepare
+    from logos.cache import cache_limit
     from logos.lock import HELD, locked
     from logos.plan import make_plan
     from logos.selection import Flags, select
     from logos.since import changed_since
+    from logos.step_cache import StepCache
 
     if reconsider is not None:
         os.chdir(reconsider)
     report = BuildReport(as_json, quiet, verbose)
+    limit = cache_limit() if cache is not None else 0.0
     began: int | None = time.time_ns()
     manager = open_manager(verbose)
     flags = Flags(tuple(dict.fromkeys(targets)), checkpoint, weights, family, out, options, hold)
@@ -111,8 +122,9 @@ def command(
             return DONE
         if manager.problems or once:
             began = None
+        shared = StepCache(cache.absolute() / "build", limit, report.warning) if cache is not None else None
         try:
-            return _build(plan, again, jobs, report, lock, began, depfile)
+            return _build(plan, again, jobs, report, lock, began, depfile, shared)
         finally:
             if once:
                 shutil.rmtree(plan.private, ignore_errors=True)
@@ -141,6 +153,7 @@ def _build(
     lock: int,
     began: int | None,
     depfile: Path | None,
+    cache: StepCache | None,
 ) -> int:
     """Carries a plan out and tells what it came to. `began` is when what it reads was still to be read; None where the
     next build must look for itself (a plugin was left out, which is said each time)."""
@@ -151,7 +164,7 @@ def _build(
     from logos.ninja_run import find_ninja
     from logos.refusal import Refused
 
-    result = carry_out(plan, again, jobs, report.step, lock)
+    result = carry_out(plan, again, jobs, report.step, lock, cache, report.fetched)
     for failure in (*result.refused, *result.failed):
         report.failed(failure, failure in result.refused)
     if not result.sound:
@@ -168,5 +181,5 @@ def _build(
         if text is not None:
             with suppress(Refused):  # without it the next build looks more closely, no more
                 write_if_changed(plan.private / FINISHED, text)
-    click.echo(report.done(plan, result.ran), nl=False)
+    click.echo(report.done(plan, result.ran, result.fetched), nl=False)
     return DONE

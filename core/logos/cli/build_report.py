@@ -56,6 +56,20 @@ class BuildReport:
             return event_line("built", artifacts=0, steps=0) + "\n"
         return "" if self.quiet else "nothing to do\n"
 
+    def fetched(self, title: str) -> None:
+        """The cache had what a step makes."""
+        if self.as_json:
+            click.echo(event_line("fetched", step=title))
+        elif self.verbose:
+            click.echo(f"[cache] {title}", err=True)
+
+    def warning(self, text: str) -> None:
+        """Something is wrong that does not end the build, and that somebody should look at."""
+        if self.as_json:
+            click.echo(event_line("warning", what=printable(text)))
+        else:
+            click.echo(f"warning: {printable(text)}", err=True)
+
     def step(self, step: Progress) -> None:
         """A step has ended."""
         if self.as_json:
@@ -102,16 +116,18 @@ class BuildReport:
         """What a build of the plan prints where nothing is to do."""
         return self.done(plan, ())
 
-    def done(self, plan: Plan, ran: Sequence[str]) -> str:
-        """What a sound build prints, by the titles of the steps that ran."""
+    def done(self, plan: Plan, ran: Sequence[str], fetched: Sequence[str] = ()) -> str:
+        """What a sound build prints, by the titles of the steps that ran and of those that the cache had."""
         if self.as_json:
             lines = [_artifact("artifact", unit, files=_files(unit)) for unit in plan.units]
-            lines.append(event_line("built", artifacts=len(plan.units), steps=len(ran)))
+            counts = {"fetched": len(fetched)} if fetched else {}
+            lines.append(event_line("built", artifacts=len(plan.units), steps=len(ran), **counts))
         elif self.quiet:
             lines = []
         else:
-            lines = [line for unit in plan.units for line in _unit_lines(unit, bool(ran))]
-            lines.append(f"built {_sum(plan, ran)}" if ran else _idle(plan))
+            lines = [line for unit in plan.units for line in _unit_lines(unit, bool(ran or fetched))]
+            more = f", {len(fetched):,} more from the cache" if fetched else ""
+            lines.append(f"built {_sum(plan, ran)}{more}" if ran or fetched else _idle(plan))
             lines.append(f"next: {_verify(plan.units[0])}")
         return "".join(f"{line}\n" for line in lines)
 
