@@ -181,6 +181,7 @@ def test_what_killed_builds_left_goes_and_what_is_being_written_stays(place: Pla
     assert [path.name for path in parts.iterdir()] == ["fresh"]
 
 
+@pytest.mark.slow
 def test_many_at_once_fetch_whole_files_or_none(tmp_path: Path) -> None:
     """Under a limit that keeps nothing for long."""
     wrong: list[object] = []
