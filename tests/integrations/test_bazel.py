@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,3 +106,30 @@ def test_again_no_work_and_one_change_is_one_action(workspace: Workspace, whole:
     weights.write_bytes(weights.read_bytes()[::-1])
     assert workspace.build() == ["//:squares_cuda"]
     assert files(whole / "squares_cuda") == built(workspace.folder, *SQUARES, "-D", "compile=off")
+
+
+def test_a_checkpoint_and_an_option_s_file_are_inputs(workspace: Workspace, whole: Path, oracles: Path) -> None:
+    folder = workspace.folder / "tiny"
+    folder.mkdir()
+    shutil.copy(oracles / "llama-tiny-untied/llama-tiny-untied-q8_0.gguf", folder / "m.gguf")
+    run(folder, sys.executable, "-m", "logos", "author", "m.gguf", "-o", "tiny.lg", "--context", "24")
+    tuning = 'schema = "logos.cuda.tune"\nversion = 1\nfound_by = "model"\ncrossover = 8\n'
+    (folder / "tune.toml").write_text(tuning)
+    (folder / "BUILD.bazel").write_text("""\
+load("@rules_logos//:logos.bzl", "logos_artifact", "logos_program")
+logos_program(name = "program", src = "tiny.lg", checkpoint = ["m.gguf"])
+logos_artifact(
+    name = "tiny",
+    option_files = {"tune.toml": "tune"},
+    options = {"compile": "off", "kind": "generate"},
+    program = ":program",
+    target = "cuda",
+)
+""")
+    assert workspace.build() == ["//tiny:tiny"]
+    flags = ("-D", "compile=off", "-D", "kind=generate", "-D", "tune=tiny/tune.toml")
+    expected = built(workspace.folder, "tiny/tiny.lg", "--target", "cuda", "--checkpoint", "tiny/m.gguf", *flags)
+    assert files(whole / "tiny/tiny") == expected
+    (folder / "tune.toml").write_text(tuning.replace("logos.cuda.tune", "another"))
+    with pytest.raises(AssertionError, match="it is no tune"):
+        workspace.build()
