@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from logos.hookspecs import QuantizingTarget as QuantizingTarget
     from logos.hookspecs import Recording as Recording
     from logos.hookspecs import Rule as Rule
+    from logos.hookspecs import StandingTarget as StandingTarget
     from logos.hookspecs import Steps as Steps
     from logos.hookspecs import Target as Target
     from logos.hookspecs import TuneReport as TuneReport
@@ -125,7 +126,8 @@ _HOMES = {
     "hookspecs": (
         "API", "Artifact", "AuthorOptions", "CheckpointFormat", "Edge", "Family", "FolderFormat", "GeneratingTarget",
         "Inputs", "Job", "PlanningTarget", "PresetFamily", "ProbingTarget", "QuantizingTarget", "Recording", "Rule",
-        "Steps", "Target", "TuneReport", "TuningTarget", "VersionTarget", "WeightEntry", "WeightFile", "hookimpl",
+        "StandingTarget", "Steps", "Target", "TuneReport", "TuningTarget", "VersionTarget", "WeightEntry",
+        "WeightFile", "hookimpl",
     ),
     "job": ("Request", "bind_request", "load_graph", "make_job"),
     "manager": ("Manager", "make_manager"),

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from logos.cache import cached
 from logos.execution import Array, Watch, loose_values, run_artifact, write_artifact
-from logos.hookspecs import GeneratingTarget, Inputs, Job, Target
+from logos.hookspecs import GeneratingTarget, Inputs, Job, StandingTarget, Target
 from logos.manager import Manager
 from logos.near import suggestion
 from logos.reference import Record, check_generates
@@ -88,6 +88,20 @@ def generating_target(manager: Manager, name: str) -> GeneratingTarget:
     what = f"the target {target.name} does not generate"
     able = sorted(other.name for other in manager.targets.values() if isinstance(other, GeneratingTarget))
     raise refuse("engine-lacks-generation", what, Spot("--engine"), f"engines: {', '.join((REFERENCE, *able))}")
+
+
+def standing_engine(manager: Manager) -> tuple[str, str]:
+    """The engine that generates where none is named: the first target (by name) that stands for any host and lacks
+    nothing on this one, else the reference machine, with what kept the targets from it."""
+    reasons = []
+    for name in sorted(manager.targets):
+        target = manager.targets[name]
+        if isinstance(target, StandingTarget):
+            lacking = target.lacks()
+            if not lacking:
+                return name, ""
+            reasons.append(lacking)
+    return REFERENCE, "; ".join(reasons)
 
 
 def generate_ids(

@@ -289,6 +289,15 @@ class GeneratingTarget(Target, Protocol):
 
 
 @runtime_checkable
+class StandingTarget(GeneratingTarget, Protocol):
+    """A generating target for any host: `logos generate` takes it where no engine is named."""
+
+    def lacks(self) -> str:
+        """What keeps this host from running its artifacts, in words; empty where nothing does. Builds nothing."""
+        ...
+
+
+@runtime_checkable
 class QuantizingTarget(Target, Protocol):
     """A target that keeps weights in fewer bits than their sources do. `logos verify` then holds its artifact to the
     reference machine on the weights as they are kept, and says which of them were rounded."""

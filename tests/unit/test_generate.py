@@ -23,6 +23,8 @@ TEMPLATE = "{{ messages[0].content + '\n' }}"
 
 
 def logos(*arguments: object, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    if arguments[0] == "generate":
+        arguments = (*arguments, "--engine", "reference")
     command = [sys.executable, "-m", "logos", *(one if isinstance(one, bytes) else str(one) for one in arguments)]
     return subprocess.run(command, input=stdin, capture_output=True, timeout=300, check=False)
 
@@ -100,7 +102,7 @@ def test_a_character_is_printed_when_it_is_whole(
     recorder = Recorder()
     monkeypatch.setattr(sys, "stdout", recorder)
     with pytest.raises(SystemExit):
-        main(["generate", str(program), "--checkpoint", str(vocabulary), "--prompt", "a"])
+        main(["generate", str(program), "--checkpoint", str(vocabulary), "--prompt", "a", "--engine", "reference"])
     assert list(dict.fromkeys(recorder.flushed)) == ["b", "bé"]
 
 
@@ -115,7 +117,8 @@ def test_a_terminal_sees_no_control_characters_and_a_line_end(
     vocabulary.write_bytes(data.replace("Ã".encode(), "ě".encode()).replace("©".encode(), "ĉ".encode()))
     monkeypatch.setattr(sys, "stdout", terminal := Terminal())
     with pytest.raises(SystemExit):
-        main(["generate", str(program), "--checkpoint", str(vocabulary), "--prompt", "a", "-q"])
+        given = ["--checkpoint", str(vocabulary), "--prompt", "a", "-q", "--engine", "reference"]
+        main(["generate", str(program), *given])
     assert terminal.getvalue() == "b?\t\n"
     assert logos("generate", program, "--checkpoint", vocabulary, "--prompt", "a").stdout == b"b\x1b\t"
 

@@ -87,7 +87,7 @@ def test_an_engine_that_cannot(counting: Toy) -> None:
     ran = counting.logos(*given, "--engine", "toy")
     assert (ran.code, ran.err) == (1, (
         "--engine: the target toy does not generate [engine-lacks-generation]\n"
-        "  next: engines: reference, cuda\n"
+        "  next: engines: reference, cpu, cuda\n"
     ))  # fmt: skip
     unknown = counting.logos(*given, "--engine", "cudo").err
     assert "there is no engine cudo; did you mean cuda? [unknown-engine]" in unknown
@@ -162,3 +162,20 @@ def test_a_device_s_fault_is_told_at_its_sentence(counting: Toy, tmp_path: Path)
     ran = counting.logos(*given, "--engine", "cuda")
     assert (ran.code, ran.err) == (1, counting.logos(*given).err)
     assert "n is 18, outside the rows 0 to 5 of e [row-outside-table]" in ran.err
+
+
+def test_where_no_engine_is_named_it_is_cpu_or_the_reference_machine_that_says_why(
+    counting: Toy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = ("generate", "p.lg", "--checkpoint", "v.gguf", "--prompt", "a")
+    monkeypatch.setenv("CXX", "nowhere")
+    ran = counting.logos(*given)
+    assert (ran.code, ran.out) == (0, "bcd")
+    assert ran.err == "there is no C++ compiler 'nowhere': the reference machine goes on instead, slowly\n"
+    asked = counting.logos(*given, "--engine", "cpu")
+    assert (asked.code, "there is no C++ compiler 'nowhere' [no-host-compiler]" in asked.err) == (1, True), asked.err
+    monkeypatch.delenv("CXX")
+    ran = counting.logos(*given)
+    assert (ran.code, ran.out) == (0, "bcd"), ran.err
+    assert "instructions: " in ran.err
+    assert "prompt: 1 tokens in " in ran.err

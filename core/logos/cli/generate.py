@@ -15,11 +15,12 @@ import click
 from logos.cli.common import json_option, open_manager, program_options, saying, target_options, verbose_option
 from logos.cli.prefill import prefill_of, prefill_option
 from logos.cli.progress import Update, progress
-from logos.refusal import refuse
+from logos.refusal import Refused, refuse
 from logos.source import Spot
 
 if TYPE_CHECKING:
     from logos.graph import Graph
+    from logos.hookspecs import GeneratingTarget, Job
     from logos.job import Request
     from logos.manager import Manager
     from logos.weights.checkpoint import Text
@@ -44,8 +45,8 @@ _ACTED_ON = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 )
 @program_options
 @click.option(
-    "--engine", default="reference", metavar="NAME", show_default=True,
-    help="What runs it: reference, or an installed target that generates, such as cuda.",
+    "--engine", metavar="NAME",
+    help="What runs it: reference, or an installed target that generates [cpu where it can be built, else reference].",
 )
 @target_options
 @prefill_option
@@ -61,7 +62,7 @@ def command(
     checkpoint: Path | None,
     weights: Path | None,
     family: str | None,
-    engine: str,
+    engine: str | None,
     options: dict[str, str],
     prefill: int | None,
     as_json: bool,
@@ -75,11 +76,14 @@ def command(
     """
     if options and engine == "reference":
         raise click.UsageError("-D sets an option of the target that --engine names; the reference machine has none")
-    if prefill is not None and engine != "reference":
+    if prefill is not None and engine not in (None, "reference"):
         raise click.UsageError("--prefill is the reference machine's; a target has options of its own")
+    if options and engine is None:
+        raise click.UsageError("-D sets an option of a target; name it with --engine")
     from logos.job import Request, load_graph, open_checkpoint
 
     manager = open_manager(verbose)
+    engine, chosen, why = (engine, False, "") if engine is not None else _standing(manager, prefill)
     authored = _is_checkpoint(manager, source)
     if authored and checkpoint is not None:
         raise click.UsageError(f"{source} is a checkpoint itself; leave --checkpoint out")
@@ -107,11 +111,21 @@ def command(
         request = _authored(manager, request, context, needed)
     answer = _Answer(text, shown=not as_json)
     count = _room(load_graph(manager, request), ids, count, answer)
-    if engine == "reference":
+    job = None
+    if engine != "reference":
+        try:
+            job = _engine_job(manager, request, engine)
+        except Refused as refused:
+            if not chosen:
+                raise
+            why = refused.refusals[0].what
+    if job is None:
+        if why:
+            saying(quiet)(f"{why}: the reference machine goes on instead, slowly")
         _run(manager, request, ids, count, answer, prefill, quiet)
         answer.finish()
     else:
-        _run_engine(manager, request, ids, count, answer, engine, quiet)
+        _run_engine(job, ids, count, answer, quiet)
     if as_json:
         click.echo(json.dumps({"prompt": list(ids), **answer.record()}))
     elif answer.end == "context" and not quiet:
@@ -213,19 +227,22 @@ def _room(graph: Graph, ids: tuple[int, ...], count: int, answer: _Answer) -> in
     return min(count, room)
 
 
-def _run_engine(
-    manager: Manager,
-    request: Request,
-    ids: tuple[int, ...],
-    count: int,
-    answer: _Answer,
-    engine: str,
-    quiet: bool,
-) -> None:
-    """The same by a target. What it says once the answer has begun is shown below it."""
+def _standing(manager: Manager, prefill: int | None) -> tuple[str, bool, str]:
+    """The engine where none was named; whether it was chosen so; and what kept a target from it. --prefill is the
+    reference machine's."""
+    from logos.engine import standing_engine
+
+    if prefill is not None:
+        return "reference", False, ""
+    engine, why = standing_engine(manager)
+    return engine, True, why
+
+
+def _engine_job(manager: Manager, request: Request, engine: str) -> tuple[GeneratingTarget, Job]:
+    """The target that an engine is, and its job. Refused: what either cannot do."""
     from dataclasses import replace
 
-    from logos.engine import generate_ids, generating_target
+    from logos.engine import generating_target
     from logos.job import bind_request, load_graph, make_job
     from logos.reference import check_generates, fed_by_tokens
     from logos.values import check_values
@@ -239,7 +256,16 @@ def _run_engine(
     binding = bind_request(manager, graph, request)
     check_values(binding, fed_by_tokens(graph))
     request = replace(request, options={**request.options, **target.generates})
-    job = make_job(manager, request, engine, binding)[1]
+    return target, make_job(manager, request, engine, binding)[1]
+
+
+def _run_engine(
+    made: tuple[GeneratingTarget, Job], ids: tuple[int, ...], count: int, answer: _Answer, quiet: bool
+) -> None:
+    """The same by a target. What it says once the answer has begun is shown below it."""
+    from logos.engine import generate_ids
+
+    target, job = made
     later: list[str] = []
     say = saying(quiet)
 

@@ -97,6 +97,16 @@ class CpuTarget:
         kept = (one for one in _kept(job) if one[1] in (Element.TILES, Element.QUANTS))
         return tuple(WeightEntry(name, "Q8_0", transposed) for name, _, transposed in kept)
 
+    def lacks(self) -> str:
+        """That there is no C++ compiler."""
+        from logos_cpu.building import find_compiler
+
+        try:
+            find_compiler(Options())
+        except Refused as refused:
+            return refused.refusals[0].what
+        return ""
+
     def run(self, job: Job, inputs: Inputs) -> Mapping[str, NDArray[np.generic]]:
         """Builds the source, kept in the cache by contents, and runs it. Refused: what the program refuses, and
         `no-host-compiler`, `host-compiler-failed`, `cpu-failed`."""
