@@ -116,8 +116,8 @@ def test_a_terminal_sees_no_control_characters_and_a_line_end(
     data = vocabulary.read_bytes()
     vocabulary.write_bytes(data.replace("Ã".encode(), "ě".encode()).replace("©".encode(), "ĉ".encode()))
     monkeypatch.setattr(sys, "stdout", terminal := Terminal())
+    given = ["--checkpoint", str(vocabulary), "--prompt", "a", "-q", "--engine", "reference"]
     with pytest.raises(SystemExit):
-        given = ["--checkpoint", str(vocabulary), "--prompt", "a", "-q", "--engine", "reference"]
         main(["generate", str(program), *given])
     assert terminal.getvalue() == "b?\t\n"
     assert logos("generate", program, "--checkpoint", vocabulary, "--prompt", "a").stdout == b"b\x1b\t"

@@ -7,7 +7,7 @@ import os
 import shlex
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from logos import Edge, Refused, Rule, Spot, Steps, WeightFile, cached, refuse
@@ -50,8 +50,9 @@ def version_of(compiler: Sequence[str]) -> str:
     return (done.stdout.splitlines() or ["unknown"])[0].strip()
 
 
-def build_steps(options: Options, extractions: tuple[WeightFile, ...]) -> Steps:
-    """Weight files, then the executable, then the weights in tiles. What this machine lacks is among the refusals."""
+def build_steps(options: Options, extractions: tuple[WeightFile, ...], tiled: Sequence[str]) -> Steps:
+    """Weight files, then the executable, then the weights of `tiled` as the kernels read them. What this machine lacks
+    is among the refusals."""
     if options.compile == "off":
         return Steps(extractions)
     try:
@@ -65,10 +66,19 @@ def build_steps(options: Options, extractions: tuple[WeightFile, ...]) -> Steps:
     command = f"{folder} && LOGOS_CXX={shlex.quote(version).replace('$', '$$')} {words} && mv -f .{kind}.half {kind}"
     rules = [Rule("compile", command, "", "compilers")]
     edges = [Edge("compile", (kind,), (f"{kind}.cpp",))]
+    if tiled:
+        rules.append(Rule("lay", 'set -- $in; "$$1" --lay "$$(dirname -- "$$2")"', ""))
+        folder = extractions[0].path
+        made = tuple(f"{folder}/{name}.tiles" for name in tiled)
+        edges.append(Edge("lay", made, (kind, *(f"{folder}/{name}.{end}" for name in tiled for end in "qs"))))
     return Steps(extractions, tuple(rules), tuple(edges), (f"{version} ({compiler[0]})",), ENVIRONMENT)
 
 
-def executable(source: Path, options: Options) -> Path:
+def _unsaid(text: str) -> None:
+    return
+
+
+def executable(source: Path, options: Options, say: Callable[[str], None] = _unsaid) -> Path:
     """The program built from a source for this processor alone, kept in the cache by contents; where
     LOGOS_HOST_SANITIZE is 1, with sanitizers.
 
@@ -83,6 +93,7 @@ def executable(source: Path, options: Options) -> Path:
     digest = hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in decided)).hexdigest()
 
     def build(folder: Path) -> None:
+        say(f"building the program with {compiler[0]}")
         half, words = folder / "program.half", [*compiler, *flags, source.name, "-o"]
         done = subprocess.run(
             [*words, os.fspath(half)], cwd=source.parent, capture_output=True, encoding="utf-8", errors="replace"

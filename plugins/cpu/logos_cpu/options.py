@@ -13,7 +13,8 @@ class Options:
     kind      `forward` is the composed program; `generate` a decode step that goes on from a prompt by itself
     compile   `c++` builds the executable and lays the weights out for it; `off` writes the source and the weights alone
     cxx       the C++ compiler; empty: CXX of the environment, else g++ or clang++
-    q8        weights kept in Q8_0: `auto` is what the checkpoint stores so, `none`, or names, with * for any letters
+    q8        weights kept in Q8_0: `auto` is what the checkpoint stores so and, but for `exact`, in blocks of fewer
+              bits; `none`; or names, with * for any letters
     multiply  how they are multiplied: `int8` by activations of 8 bits, `exact` by float32 activations with all sums in
               double; `auto` is int8
     prefill   the most steps of a prompt that are made at once by kind `generate`; 1 is one by one

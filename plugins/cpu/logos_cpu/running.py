@@ -7,8 +7,8 @@ import re
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -44,7 +44,8 @@ def run_program(job: Job, inputs: Inputs) -> Mapping[str, NDArray[Any]]:
 def generate_ids(job: Job, inputs: Inputs, stop: Collection[int]) -> Iterator[int]:
     """The ids that a program of kind generate says, as they come; ends the program where nobody takes the next.
     Refused as by `run_program`."""
-    program = executable(inputs.artifact / "generate.cpp", job.options)
+    program = executable(inputs.artifact / "generate.cpp", job.options, inputs.say)
+    _lay(program, inputs.artifact / "weights", inputs.say)
     with tempfile.TemporaryDirectory(prefix="logos-cpu-") as scratch:
         ids, said = Path(scratch) / "ids", Path(scratch) / "said"
         ids.write_text(",".join(map(str, inputs.tokens)), encoding="ascii")
@@ -59,6 +60,18 @@ def generate_ids(job: Job, inputs: Inputs, stop: Collection[int]) -> Iterator[in
         raise _failed(job, inputs, subprocess.CompletedProcess((), code, "", words))
     for line in words.splitlines():
         inputs.say(line)
+
+
+def _lay(program: Path, folder: Path, say: Callable[[str], None]) -> None:
+    """Writes the weights in tiles beside what was extracted, once; where that cannot be, each run makes them."""
+    laid = folder / ".laid"
+    if laid.exists() or not any(folder.glob("*.q")):
+        return
+    say("laying out the weights for the processor")
+    done = subprocess.run([program, "--lay", folder], stderr=subprocess.DEVNULL, env=_environment())
+    if done.returncode == 0:
+        with suppress(OSError):
+            laid.touch()
 
 
 @contextmanager

@@ -75,7 +75,8 @@ def _chosen(job: Job) -> Iterator[str]:
     if asked == (NONE,):
         return
     if asked == (AUTO,):
-        chosen = {bound.name for bound in job.binding.leaves if stored_q8(graph, bound)}
+        few = job.options.multiply != "exact"
+        chosen = {bound.name for bound in job.binding.leaves if stored_q8(graph, bound) or (few and _few(graph, bound))}
     else:
         chosen = {leaf.name for leaf in graph.leaves if leaf.name in asked or _matched(job, leaf)}
     lone = _without_partners(graph, chosen)
@@ -95,6 +96,15 @@ def stored_q8(graph: Graph, bound: Bound) -> bool:
     if bound.tensor.storage != "Q8_0" or keeps_q8(graph, bound.leaf) is not None:
         return False
     return bound.view.transposed == is_transposed(graph, bound.leaf)
+
+
+def _few(graph: Graph, bound: Bound) -> bool:
+    """Whether the checkpoint has a leaf in blocks of at most 8 bits an element, which Q8_0 rounds far less than they
+    did."""
+    if bound.tensor is None or bound.file is not None or not isinstance(bound.view, TensorView):
+        return False
+    kept = FORMATS.get(bound.tensor.storage)
+    return kept is not None and 1 < kept.elements and keeps_q8(graph, bound.leaf) is None
 
 
 def _without_partners(graph: Graph, chosen: set[str]) -> set[str]:

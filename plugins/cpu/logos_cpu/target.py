@@ -77,12 +77,10 @@ class CpuTarget:
         """The weights as raw files, the compiler over the source, and the weights as the kernels read them."""
         from logos_cpu.building import build_steps
 
-        entries = tuple(
-            WeightEntry(name, _DTYPES[element], transposed)
-            for name, element, transposed in _kept(job)
-            if _supplied(job, name)
-        )
-        return build_steps(job.options, (WeightFile(WEIGHTS, entries, "raw"),) if entries else ())
+        kept = [one for one in _kept(job) if _supplied(job, one[0])]
+        entries = tuple(WeightEntry(name, _DTYPES[element], transposed) for name, element, transposed in kept)
+        tiled = [name for name, element, _ in kept if element is Element.TILES]
+        return build_steps(job.options, (WeightFile(WEIGHTS, entries, "raw"),) if entries else (), tiled)
 
     def outputs(self, job: Job) -> tuple[str, ...]:
         """The program's output."""

@@ -14,14 +14,39 @@ inline void breathe() {
 #endif
 }
 
-// Spins, and lets others run where that takes long: this machine may have fewer cores than threads.
-template <typename Ready>
-void spin(const Ready &ready, int most) {
-    for (int i = 0; !ready(); i++) {
-        if (i < most) breathe();
-        else sched_yield();
+// A number that threads wait for to change: they spin a while, then sleep, since this machine may have less cores free
+// than threads, and who spins would keep from running whom it waits for.
+class Signal {
+  public:
+    unsigned now() const { return value.load(std::memory_order_acquire); }
+
+    void raise() {
+        value.fetch_add(1);
+        if (sleepers.load() > 0) {
+            { std::lock_guard<std::mutex> hold(mutex); }
+            changed.notify_all();
+        }
     }
-}
+
+    void wait(unsigned seen) {
+        for (int i = 0; i < SPINS; i++) {
+            if (now() != seen) return;
+            breathe();
+        }
+        std::unique_lock<std::mutex> hold(mutex);
+        sleepers.fetch_add(1);
+        changed.wait(hold, [this, seen] { return value.load() != seen; });
+        sleepers.fetch_sub(1);
+    }
+
+  private:
+    enum { SPINS = 4000 };  // some 50 microseconds: stages are shorter
+
+    std::atomic<unsigned> value{0};
+    std::atomic<int> sleepers{0};
+    std::mutex mutex;
+    std::condition_variable changed;
+};
 
 class Pool {
   public:
@@ -34,38 +59,23 @@ class Pool {
 
     // Has every thread do the work once.
     void run() {
-        if (count > 1) {
-            finished.store(0, std::memory_order_relaxed);
-            {
-                std::lock_guard<std::mutex> hold(mutex);
-                turn.fetch_add(1, std::memory_order_release);
-            }
-            if (asleep.load() > 0) wake.notify_all();
-        }
+        if (count > 1) begin.raise();
         work(0);
-        spin([this] { return finished.load(std::memory_order_acquire) == count - 1; }, SPINS);
+        meet();
     }
 
     // Waits until every thread is here.
     void meet() {
         if (count == 1) return;
-        const unsigned now = phase.load(std::memory_order_relaxed);
-        if (arrived.fetch_add(1, std::memory_order_acq_rel) == count - 1) {
-            arrived.store(0, std::memory_order_relaxed);
-            phase.store(now + 1, std::memory_order_release);
-            return;
-        }
-        spin([this, now] { return phase.load(std::memory_order_acquire) != now; }, SPINS);
+        const unsigned seen = phase.now();
+        if (arrived.fetch_add(1, std::memory_order_acq_rel) < count - 1) return phase.wait(seen);
+        arrived.store(0, std::memory_order_relaxed);
+        phase.raise();
     }
 
     void stop() {
-        if (others.empty()) return;
         ends = true;
-        {
-            std::lock_guard<std::mutex> hold(mutex);
-            turn.fetch_add(1, std::memory_order_release);
-        }
-        wake.notify_all();
+        begin.raise();
         for (std::thread &other : others) other.join();
         others.clear();
     }
@@ -73,35 +83,19 @@ class Pool {
     int threads() const { return count; }
 
   private:
-    enum { SPINS = 20000 };
-
     void serve(int thread) {
-        for (unsigned seen = 0;;) {
-            wait(seen);
-            seen++;
+        for (unsigned turn = 0;; turn++) {
+            begin.wait(turn);
             if (ends) return;
             work(thread);
-            finished.fetch_add(1, std::memory_order_acq_rel);
+            meet();
         }
-    }
-
-    void wait(unsigned seen) {
-        for (int i = 0; i < SPINS; i++) {
-            if (turn.load(std::memory_order_acquire) != seen) return;
-            breathe();
-        }
-        std::unique_lock<std::mutex> hold(mutex);
-        asleep.fetch_add(1);
-        wake.wait(hold, [this, seen] { return turn.load(std::memory_order_acquire) != seen; });
-        asleep.fetch_sub(1);
     }
 
     int count = 1;
     Work work = nullptr;
     std::vector<std::thread> others;
-    std::atomic<unsigned> turn{0}, phase{0};
-    std::atomic<int> finished{0}, arrived{0}, asleep{0};
+    Signal begin, phase;
+    std::atomic<int> arrived{0};
     std::atomic<bool> ends{false};
-    std::mutex mutex;
-    std::condition_variable wake;
 };
