@@ -104,7 +104,7 @@ def _few(graph: Graph, bound: Bound) -> bool:
     if bound.tensor is None or bound.file is not None or not isinstance(bound.view, TensorView):
         return False
     kept = FORMATS.get(bound.tensor.storage)
-    return kept is not None and 1 < kept.elements and keeps_q8(graph, bound.leaf) is None
+    return kept is not None and kept.elements > 1 and keeps_q8(graph, bound.leaf) is None
 
 
 def _without_partners(graph: Graph, chosen: set[str]) -> set[str]:
