@@ -27,7 +27,7 @@ inline Sum score_of(const Real *q, const Real *k, Size width) {
     Size i = 0;
     for (; i + 16 <= width; i += 16)
         for (int j = 0; j < 16; j++) lanes[j] += Sum(q[i + j]) * Sum(k[i + j]);
-    for (; i < width; i++) lanes[i % 16] += Sum(q[i]) * Sum(k[i]);
+    for (int j = 0; j < 16 && i + j < width; j++) lanes[j] += Sum(q[i + j]) * Sum(k[i + j]);
     for (int half = 8; half > 0; half /= 2)
         for (int j = 0; j < half; j++) lanes[j] += lanes[j + half];
     return lanes[0];

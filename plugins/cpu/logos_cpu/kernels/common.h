@@ -20,7 +20,7 @@ inline double dot(const Real *a, const Real *b, Size n) {
     Size i = 0;
     for (; i + 8 <= n; i += 8)
         for (int j = 0; j < 8; j++) lanes[j] += double(a[i + j]) * double(b[i + j]);
-    for (; i < n; i++) lanes[i % 8] += double(a[i]) * double(b[i]);
+    for (int j = 0; j < 8 && i + j < n; j++) lanes[j] += double(a[i + j]) * double(b[i + j]);
     return tree(lanes);
 }
 

@@ -14,9 +14,9 @@ inline double run_squares(const Real *x, const Real *res, Size n) {
             const double both = double(x[i + j]) + double(res[i + j]);
             lanes[j] += both * both;
         }
-    for (; i < n; i++) {
-        const double both = double(x[i]) + double(res[i]);
-        lanes[i % 8] += both * both;
+    for (int j = 0; j < 8 && i + j < n; j++) {
+        const double both = double(x[i + j]) + double(res[i + j]);
+        lanes[j] += both * both;
     }
     return tree(lanes);
 }

@@ -161,7 +161,7 @@ Size steps_at_once(const std::vector<Int> &ids) {
     const Size given = Size(ids.size());
     if (CHUNK_STEPS < 2 || given < 2) return 0;
     for (Size step = 0; step < given;) {
-        const Size many = given - step < CHUNK_STEPS ? given - step : CHUNK_STEPS;
+        const Size many = given - step < CHUNK_STEPS ? given - step : Size(CHUNK_STEPS);
         for (Size i = 0; i < many; i++) {
             integer(CHUNK_TOKEN)[i] = ids[size_t(step + i)];
             if (CHUNK_POSITION >= 0) integer(CHUNK_POSITION)[i] = step + i;
