@@ -30,7 +30,8 @@ LAYERS = (
      "desugar", "lift", "recognition", "verification", "device_plan", "measure", "bisection", "finding"),
     ("hookspecs", "discovery", "contracts", "manager", "conformance", "job", "author", "artifacts", "extraction",
      "recording", "execution", "engine", "compiled"),
-    ("toml_places", "project", "project_file", "selection", "inputs", "journal", "steps", "plan", "since"),
+    ("toml_places", "project", "project_file", "selection", "inputs", "journal", "steps", "plan", "installation",
+     "since"),
     ("ninja_file", "ninja_run", "finished", "depfile", "cached_steps", "build", "clean", "starting", "explanation"),
     ("cli", "entry", "__main__"),
 )

@@ -75,15 +75,20 @@ class Inputs:
 def package_files(modules: Iterable[str]) -> tuple[Path, ...]:
     """The source files of the packages that hold these modules, loaded or not, in order of path. A package without
     files (in an archive) has none."""
-    tops = dict.fromkeys(module.partition(".")[0] for module in modules)
     found: set[str] = set()
-    for top in tops:
+    for place in map(os.fspath, package_places(modules)):
+        found.update(_sources(place) if os.path.isdir(place) else [place])
+    return tuple(map(Path, sorted(found)))
+
+
+def package_places(modules: Iterable[str]) -> tuple[Path, ...]:
+    """The folders of the packages that hold these modules, and the files of modules that lie in no package."""
+    found: set[str] = set()
+    for top in dict.fromkeys(module.partition(".")[0] for module in modules):
         module = sys.modules.get(top)
-        for folder in getattr(module, "__path__", ()):
-            found.update(_sources(os.path.abspath(folder)))
+        folders = [os.path.abspath(folder) for folder in getattr(module, "__path__", ())]
         file = getattr(module, "__file__", None)
-        if file and os.path.isfile(file):
-            found.add(os.path.abspath(file))
+        found.update(folders or ([os.path.abspath(file)] if file and os.path.isfile(file) else []))
     return tuple(map(Path, sorted(found)))
 
 

@@ -25,6 +25,8 @@ _PLAIN_PATH = re.compile(r"[^$ :|\n\0]+\Z")
 
 
 NAME = "build.ninja"
+WEIGHTS = "weights"
+"""The pool of long extractions and recordings."""
 COMPILERS = "compilers"
 """The pool of tools that take much memory."""
 _COMPILER = 2 << 30
@@ -53,11 +55,10 @@ def ninja_text(plan: Plan, again: Sequence[str] | None, preview: Preview | None 
     writer.variable("ninja_required_version", NINJA_VERSION)
     writer.variable("builddir", ".")
     python = value(shell_words([sys.executable, "-m", "logos"]))
-    for command in ("author", "emit"):
+    for command in ("author", "emit", "extract"):
         writer.rule(command, f"{python} {command} $arguments", "$title", restat=True, generator=True)
-    # One extraction at a time: the disk is what they wait for, and each shows its progress on the one terminal.
-    writer.pool("weights", 1)
-    writer.rule("extract", f"{python} extract $arguments", "$title", pool="weights", restat=True, generator=True)
+    # One long extraction at a time: the disk is what they wait for, and each shows its progress on the one terminal.
+    writer.pool(WEIGHTS, 1)
     if any(rule.pool == COMPILERS for rule in plan.rules):
         writer.pool(COMPILERS, at_once(_COMPILER))
     for rule in plan.rules:
@@ -85,6 +86,7 @@ def ninja_text(plan: Plan, again: Sequence[str] | None, preview: Preview | None 
             implicit,
             names.all(step.after),
             _variables(step),
+            pool=WEIGHTS if step.long else None,
         )
     return buffer.getvalue()
 

@@ -29,9 +29,7 @@ from logos.steps import (
     emit_step,
     extract_step,
     extraction_record,
-    extraction_sources,
     recording_record,
-    recording_sources,
     recording_step,
     rule_name,
     target_steps,
@@ -144,11 +142,16 @@ def make_plan(manager: Manager, selection: Selection, watch: Watch = _unseen, pr
 
 def code_files(manager: Manager) -> tuple[Path, ...]:
     """The source files of LOGOS and of the installed plugins."""
+    return package_files(code_modules(manager))
+
+
+def code_modules(manager: Manager) -> tuple[str, ...]:
+    """A module of each package that a plan comes from: LOGOS's own and those of the installed plugins."""
     modules = ["logos"]
     for one in (*manager.plugins, *manager.targets.values()):
         plugin = one.object if isinstance(one, Installed) else type(one)
         modules.append(str(getattr(plugin, "__name__" if inspect.ismodule(plugin) else "__module__", "logos")))
-    return package_files(modules)
+    return tuple(modules)
 
 
 def check_hold(target: Target, hold: tuple[str, ...]) -> None:
@@ -256,15 +259,15 @@ class _Planner:
         path = self.own / "extractions" / f"{weight_file.path}.json"
         unneeded = self.preview and not path.exists()
         text = "" if unneeded else extraction_record(job, weight_file, self.inputs.digest, self._readers(job))
-        sources = tuple(map(absolute, extraction_sources(job, weight_file)))
-        return extract_step(self.order, weight_file, sources, self._record(path, text))
+        read = tuple(map(absolute, job_files(job)))
+        return extract_step(self.order, job, weight_file, read, self._record(path, text))
 
     def _recording(self, job: Job, recording: Recording) -> Step:
         path = self.own / "extractions" / f"{recording.path}.json"
         unneeded = self.preview and not path.exists()
         text = "" if unneeded else recording_record(job, recording, self.inputs.digest, self._readers(job))
-        sources = tuple(map(absolute, recording_sources(job)))
-        return recording_step(self.order, recording, sources, self._record(path, text))
+        read = tuple(map(absolute, job_files(job)))
+        return recording_step(self.order, recording, read, self._record(path, text))
 
     def _readers(self, job: Job) -> list[str]:
         """The modules, of whatever package, that read the weights and compute tables."""

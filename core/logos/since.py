@@ -16,6 +16,9 @@ from logos.plan import PRIVATE, code_files
 from logos.refusal import Refused
 from logos.selection import Order, Selection
 
+_Opened = dict[Path, tuple[Path, ...] | None]
+"""The files of checkpoints that were opened, by the paths that named them."""
+
 
 def changed_since(
     manager: Manager, selection: Selection, revision: str, here: Path = Path()
@@ -30,6 +33,17 @@ def changed_since(
     return _Since(manager, selection, Changes(revision, here)).narrowed()
 
 
+def asked_of(manager: Manager, selection: Selection) -> tuple[Path, ...]:
+    """The files and folders by which it is told whether anything of a selection changed, whatever the revision."""
+    found = dict.fromkeys((*selection.files, *selection.listed))
+    opened: _Opened = {}
+    for order in selection.orders:
+        found.update(dict.fromkeys(_files(manager, order, opened)))
+        if order.request.weights is not None:
+            found.update(dict.fromkeys(_below(order.request.weights)))
+    return (*found, *code_files(manager))
+
+
 class _Since:
     """One question of what changed; files that several orders read are looked at once."""
 
@@ -38,7 +52,7 @@ class _Since:
         self.code = code_files(manager)
         self.digest = code_digest(self.code)
         self.made_by = Journal(selection.out / PRIVATE).code
-        self.checkpoints: dict[Path, tuple[Path, ...] | None] = {}
+        self.checkpoints: _Opened = {}
 
     def narrowed(self) -> tuple[Selection, Mapping[str, str]]:
         everywhere = self._everywhere()
@@ -65,29 +79,38 @@ class _Since:
         weights = order.request.weights
         if weights is not None and self.changes.changed_below(weights):
             return os.path.relpath(weights)
-        return self._first(self._files(order))
+        return self._first(_files(self.manager, order, self.checkpoints))
 
-    def _files(self, order: Order) -> Iterator[Path]:
-        request = order.request
-        if order.file is not None:
-            yield order.file
-        if order.author is None:
-            yield request.program
-        for checkpoint in (order.author.checkpoint if order.author else None, request.checkpoint):
-            if checkpoint is not None:
-                yield from self._of_checkpoint(checkpoint)
-        options = with_files(self.manager.targets[order.target], request).options
+
+def _files(manager: Manager, order: Order, opened: _Opened) -> Iterator[Path]:
+    request = order.request
+    if order.file is not None:
+        yield order.file
+    if order.author is None:
+        yield request.program
+    for checkpoint in (order.author.checkpoint if order.author else None, request.checkpoint):
+        if checkpoint is not None:
+            yield from _of_checkpoint(manager, checkpoint, opened)
+    if order.target in manager.targets:
+        options = with_files(manager.targets[order.target], request).options
         yield from (value for value in options.values() if isinstance(value, Path))
 
-    def _of_checkpoint(self, path: Path) -> tuple[Path, ...]:
-        """Every file of a checkpoint. One that cannot be read, which the plan refuses, counts by its path."""
-        if path not in self.checkpoints:
-            self.checkpoints[path] = None
-            try:
-                checkpoint = open_checkpoint(self.manager, path)
-            except Refused:
-                pass
-            else:
-                self.checkpoints[path] = tuple(checkpoint.files)
-                checkpoint.close()
-        return self.checkpoints[path] or (path,)
+
+def _of_checkpoint(manager: Manager, path: Path, opened: _Opened) -> tuple[Path, ...]:
+    """Every file of a checkpoint. One that cannot be read, which the plan refuses, counts by its path."""
+    if path not in opened:
+        opened[path] = None
+        try:
+            checkpoint = open_checkpoint(manager, path)
+        except Refused:
+            pass
+        else:
+            opened[path] = tuple(checkpoint.files)
+            checkpoint.close()
+    return opened[path] or (path,)
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    for parent, _, files in os.walk(folder):
+        yield Path(parent)
+        yield from (Path(parent, file) for file in files)

@@ -26,7 +26,7 @@ class Step:
     `inputs` are the files that it is made from. A step of LOGOS itself is due when its `record` changes, a file that
     planning writes: it says all that decides the outputs, so a file touched or changed without a change of them makes
     nothing again. `after` are files that must be there first. `digests` are the SHA-256 of outputs where planning
-    knows them. `arguments` follow `logos RULE`; `title` names the step to a person.
+    knows them. `arguments` follow `logos RULE`; `title` names the step to a person. Of `long` steps one runs at a time.
     """
 
     rule: str
@@ -38,6 +38,11 @@ class Step:
     arguments: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     digests: Mapping[Path, str] = field(default_factory=dict)
+    long: bool = False
+
+
+_LONG = 16 << 20
+"""Bytes of weights, as float32, from which on their extraction waits for the disk longer than for Python's start."""
 
 
 def absolute(path: Path) -> Path:
@@ -81,8 +86,10 @@ def emit_step(order: Order, artifacts: Sequence[Artifact], inputs: Sequence[Path
     )
 
 
-def extract_step(order: Order, weight_file: WeightFile, inputs: Sequence[Path], record: Path) -> Step:
-    """Writes one weight file."""
+def extract_step(order: Order, job: Job, weight_file: WeightFile, inputs: Sequence[Path], record: Path) -> Step:
+    """Writes one weight file. Many small ones are written at once, and silently: each shows its progress on the one
+    terminal."""
+    long = 4 * sum(job.binding[entry.variable].leaf.value.size for entry in weight_file.entries) >= _LONG
     return Step(
         "extract",
         f"extract {weight_file.path} of {order.title}",
@@ -90,7 +97,8 @@ def extract_step(order: Order, weight_file: WeightFile, inputs: Sequence[Path], 
         inputs=(absolute(order.request.program), *inputs),
         record=record,
         after=_authored(order),
-        arguments=(*_request_arguments(order), "--file", weight_file.path),
+        arguments=(*_request_arguments(order), "--file", weight_file.path, *([] if long else ["-q"])),
+        long=long,
     )
 
 
@@ -104,6 +112,7 @@ def recording_step(order: Order, recording: Recording, inputs: Sequence[Path], r
         record=record,
         after=_authored(order),
         arguments=(*_request_arguments(order), "--file", recording.path),
+        long=True,
     )
 
 

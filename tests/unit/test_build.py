@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from toy_build import Toy, stamps
+from toy_build import PROGRAM, Toy, stamps
+
+from logos.manager import make_manager
+from logos.ninja_file import ninja_text
+from logos.plan import make_plan
+from logos.selection import Flags, select
 
 ODD_NAMES = ["two  blanks", "dollar $x $$", "colon: bar|", 'it\'s "quoted"', "größe 模型", "a;b&c>d #e", " -D x=y "]
 
@@ -245,3 +251,12 @@ def test_extracting_a_file_that_the_artifact_has_not_is_refused(toy: Toy) -> Non
     ran = toy.logos("extract", *arguments, "--file", "weight.safetensors")
     assert ran.code == 1
     assert "did you mean weights.safetensors? [no-such-weight-file]" in ran.err
+
+
+def test_small_weight_files_are_extracted_several_at_a_time_and_long_ones_one_at_a_time(toy: Toy) -> None:
+    toy.write("long.lg", PROGRAM.replace("2 by 3", "2 by 2097152"))
+    selection = select(("p.lg", "long.lg"), Flags(("toy",), family="toy", defines={"weights": "raw"}))
+    plan = make_plan(make_manager(), selection, preview=True)
+    edges = re.split(r"\n(?=build )", ninja_text(plan, None))
+    pools = {re.findall("title = (.*)", edge)[0]: "pool = weights" in edge for edge in edges if ": extract" in edge}
+    assert pools == {"extract raw of p for toy": False, "extract raw of long for toy": True}

@@ -152,6 +152,34 @@ def test_a_build_of_which_nothing_changed_writes_nothing(toy: Toy, repository: P
     assert not (repository / "build").exists()
 
 
+def test_a_depfile_names_what_was_looked_at_though_nothing_changed(toy: Toy, repository: Path) -> None:
+    for name, target in (("a", "toy"), ("b", "nowhere")):
+        toy.write(f"{name}/weights/deep/W.f32", "")
+        toy.write(f"{name}/support.toml", "")
+        table = f'[target.{target}]\n' + ('[target.rdu-sambaflow]\nsupport = "support.toml"\n' if name == "a" else "")
+        toy.write(f"{name}/logos.toml", MEMBER.format(name=name).replace("[target.toy]\n", table))
+    commit(repository)
+    ran = toy.build("a", "--weights", "a/weights", "--since", "HEAD", "--depfile", "made.d")
+    assert (ran.code, ran.out) == (0, "nothing to do\n")
+    text = toy.folder.joinpath("made.d").read_text()
+    assert text.startswith("made: ")
+    named = {os.path.relpath(path, repository) for path in text.removeprefix("made:").replace("\\\n", "").split()}
+    inside = {"logos.toml", "uv.lock", "a/p.lg", "a/weights", "a/weights/deep/W.f32", "a/support.toml", "c/logos.toml"}
+    assert inside <= named
+    assert "b/p.lg" not in named
+    assert {"since.py", "toy_plugin.py"} <= {os.path.basename(path) for path in named}
+    assert not (repository / "build").exists()
+
+
+@pytest.mark.slow
+def test_a_depfile_with_since_names_what_was_not_built_too(toy: Toy, repository: Path) -> None:
+    toy.write("a/p.lg", PROGRAM.replace("2.5", "3"))
+    assert "built 1 artifact" in toy.build("--since", "HEAD", "--depfile", "made.d").out
+    text = (repository / "made.d").read_text()
+    assert all(str(repository / path) in text for path in ("a/p.lg", "b/p.lg", "build/a/toy/program.txt"))
+    assert str(repository / "build/b") not in text
+
+
 @pytest.mark.slow
 def test_a_build_makes_what_changed_and_that_alone(toy: Toy, repository: Path) -> None:
     assert toy.build("-q").code == 0

@@ -85,10 +85,11 @@ def command(
     """
     from logos.build import due_steps, prepare
     from logos.cache import cache_limit
+    from logos.depfile import write_depfile
     from logos.lock import HELD, locked
     from logos.plan import make_plan
     from logos.selection import Flags, select
-    from logos.since import changed_since
+    from logos.since import asked_of, changed_since
     from logos.step_cache import StepCache
 
     if reconsider is not None:
@@ -99,12 +100,16 @@ def command(
     manager = open_manager(verbose)
     flags = Flags(tuple(dict.fromkeys(targets)), checkpoint, weights, family, out, options, hold)
     selection = select(names, flags)
+    looked_at: Sequence[Path] = ()
     if since is not None:
         began = None  # what git says is in no file that the next build could compare
         whole = len(selection.orders)
+        looked_at = asked_of(manager, selection) if depfile is not None else ()
         selection, reasons = changed_since(manager, selection, since)
         report.since(since, reasons, whole)
         if not reasons and reconsider is None:
+            if depfile is not None and not dry_run:
+                write_depfile(depfile, None, looked_at)
             click.echo(report.nothing(), nl=False)
             return DONE
     plan = make_plan(manager, selection, report.reading, dry_run)
@@ -124,7 +129,7 @@ def command(
             began = None
         shared = StepCache(cache.absolute() / "build", limit, report.warning) if cache is not None else None
         try:
-            return _build(plan, again, jobs, report, lock, began, depfile, shared)
+            return _build(plan, again, jobs, report, lock, began, depfile, looked_at, shared)
         finally:
             if once:
                 shutil.rmtree(plan.private, ignore_errors=True)
@@ -153,13 +158,14 @@ def _build(
     lock: int,
     began: int | None,
     depfile: Path | None,
+    looked_at: Sequence[Path],
     cache: StepCache | None,
 ) -> int:
     """Carries a plan out and tells what it came to. `began` is when what it reads was still to be read; None where the
     next build must look for itself (a plugin was left out, which is said each time)."""
-    from logos.atomic import replacing, write_if_changed
+    from logos.atomic import write_if_changed
     from logos.build import carry_out
-    from logos.depfile import ENDING, depends, depfile_text
+    from logos.depfile import write_depfile
     from logos.finished import FINISHED, account
     from logos.ninja_run import find_ninja
     from logos.refusal import Refused
@@ -170,8 +176,7 @@ def _build(
     if not result.sound:
         return TOOL_FAILED if result.failed else REFUSED
     if depfile is not None:
-        with replacing(depfile) as file:
-            file.write(os.fsencode(depfile_text(os.fspath(depfile).removesuffix(ENDING), depends(plan))))
+        write_depfile(depfile, plan, looked_at)
     if began is not None:
         written = [os.fspath(path) for step in plan.steps for path in step.outputs]
         written += [os.path.abspath(depfile)] if depfile is not None else []

@@ -15,6 +15,7 @@ from logos.cli.common import json_option, open_manager, program_options, target_
 from logos.cli.events import event_line
 
 if TYPE_CHECKING:
+    from logos.hookspecs import Rule
     from logos.plan import Unit
     from logos.steps import Step
 
@@ -45,8 +46,10 @@ def command(
     """Show the steps of a build, with their commands and every file that they read and write.
 
     Arguments and flags are those of `logos build`. Nothing is written. The commands run in any order that has a file
-    written before it is read.
+    written before it is read. With --json also all that decides these steps: project files, folders, code.
     """
+    from logos.depfile import unit_depends
+    from logos.installation import code_account
     from logos.plan import make_plan
     from logos.selection import Flags, select
     from logos.since import changed_since
@@ -56,12 +59,24 @@ def command(
     if since is not None:
         selection, _ = changed_since(manager, selection, since)
     plan = make_plan(manager, selection, preview=True)
+    code = code_account(manager) if as_json else {}
     for unit in plan.units:
-        if as_json:
-            named = {"name": unit.order.name, "target": unit.order.target, "folder": os.fspath(unit.folder)}
-            click.echo(event_line("deps", **named, steps=[_record(step, unit) for step in unit.steps]))
-        else:
+        if not as_json:
             _show(unit)
+            continue
+        files, folders = unit_depends(plan, unit)
+        event = event_line(
+            "deps",
+            name=unit.order.name,
+            target=unit.order.target,
+            folder=os.fspath(unit.folder),
+            files=files,
+            folders=folders,
+            environment=sorted(unit.environment),
+            code=code,
+            steps=[_record(step, unit) for step in unit.steps],
+        )
+        click.echo(event)
 
 
 def _show(unit: Unit) -> None:
@@ -75,12 +90,16 @@ def _show(unit: Unit) -> None:
 
 
 def _record(step: Step, unit: Unit) -> dict[str, object]:
-    return {
+    record: dict[str, object] = {
         "step": step.title,
         "command": _command(step, unit),
         "inputs": list(map(os.fspath, _read(step))),
         "outputs": list(map(os.fspath, step.outputs)),
     }
+    rule = _rule(step, unit)
+    if rule is not None and rule.depfile is not None:
+        record["depfile"] = _filled(rule.depfile, step)
+    return record
 
 
 def _read(step: Step) -> tuple[Path, ...]:
@@ -91,10 +110,21 @@ def _command(step: Step, unit: Unit) -> str:
     """The line for a shell: of LOGOS's own command, or of a target's rule with its variables filled in."""
     if step.record is not None:
         return shlex.join(["logos", step.rule, *step.arguments])
-    (rule,) = [rule for rule in unit.rules if rule.name == step.rule]
+    rule = _rule(step, unit)
+    assert rule is not None
+    return _filled(rule.command, step)
+
+
+def _rule(step: Step, unit: Unit) -> Rule | None:
+    """The target's rule of a step; a step of LOGOS's own has none."""
+    return next((rule for rule in unit.rules if rule.name == step.rule), None)
+
+
+def _filled(text: str, step: Step) -> str:
+    """Text of ninja's with a step's variables filled in."""
     values = {
         **step.variables,
         "in": shlex.join(map(os.fspath, step.inputs)),
         "out": shlex.join(map(os.fspath, step.outputs)),
     }
-    return re.sub(r"\$(?:(\$)|\{(\w+)\}|(\w+))", lambda m: m[1] or values.get(m[2] or m[3], ""), rule.command)
+    return re.sub(r"\$(?:(\$)|\{(\w+)\}|(\w+))", lambda m: m[1] or values.get(m[2] or m[3], ""), text)
