@@ -149,12 +149,15 @@ def test_prefill_without_a_prompt_is_a_usage_error(run: Run) -> None:
     assert "give the prompt's ids with --tokens" in errors
 
 
+GIVEN = ("-n", "6", "--engine", "reference", "--json")
+
+
 def test_generate_gives_the_same_text(oracles: Path, capfd: pytest.CaptureFixture[str]) -> None:
     texts = []
     checkpoint = oracles / "qwen35-tiny" / "qwen35-tiny-q8_0.gguf"
     for more in ((), ("--prefill", "3"), ("--prefill", "off")):
         with pytest.raises(SystemExit) as ended:
-            main(["generate", str(checkpoint), "--prompt", "The step is right", "-n", "6", "--json", *more])
+            main(["generate", str(checkpoint), "--prompt", "The step is right", *GIVEN, *more])
         assert ended.value.code == 0
         texts.append(capfd.readouterr())
     assert texts[0].out == texts[1].out == texts[2].out != ""
