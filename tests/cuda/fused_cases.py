@@ -74,14 +74,28 @@ def residual(by: str) -> Make:
 def gate_up(by: str, silu: bool) -> Make:
     def make(random: Generator, i: int) -> Case:
         k, (n,) = _widths(by, random, i, 1)
-        values = {"x": reals(random, 1, k), "wg": reals(random, k, n), "wu": reals(random, k, n)}
+        # Products of about 1: silu of a large negative number is 0, whatever else is wrong.
+        x = reals(random, 1, k) / np.float32(np.sqrt(k))
+        values = {"x": x, "wg": reals(random, k, n), "wu": reals(random, k, n)}
         products = ["Let u be x matmul wu.", "Let g be x matmul wg."]
         if i % 2:
             products.reverse()
         joined = ["Let s be silu of g.", f"Let y be {'s hadamard u' if i % 3 else 'u hadamard s'}."]
-        return case(values, *products, *(joined if silu else ["Let y be swiglu of g and u."]), blocks=few(i))
+        made = case(values, *products, *(joined if silu else ["Let y be swiglu of g and u."]), blocks=few(i))
+        return replace(made, bound=gate_up_bound(values))
 
     return make
+
+
+def gate_up_bound(values: Mapping[str, Array]) -> float:
+    """1e-5 of the largest result, or more where the products' terms all but cancel: a sum in float32 is off by about
+    1e-7 of the sum of its terms' sizes."""
+    x, gate, up = (values[name].astype(np.float64) for name in ("x", "wg", "wu"))
+    g, u, sizes_g, sizes_u = x @ gate, x @ up, abs(x) @ abs(gate), abs(x) @ abs(up)
+    silu = g / (1 + np.exp(-g))
+    # The slope of silu is 1.1 at most.
+    off = 1e-7 * (1.1 * sizes_g * abs(u) + abs(silu) * sizes_u)
+    return max(1e-5, float(off.max() / abs(silu * u).max()))
 
 
 def heads(wide: bool, weighted: bool, literal: bool = False) -> Make:

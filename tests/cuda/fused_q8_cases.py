@@ -162,7 +162,7 @@ def experts(by: str, gate: bool, q8: bool) -> Make:
         values = {
             "x": reals(random, 1, d), "n": reals(random, 1, d), "r": reals(random, count, d) / np.float32(np.sqrt(d)),
             "g": reals(random, count * f, d), "u": reals(random, count * f, d), "w": reals(random, count * d, f),
-            "s": reals(random, d, 1),
+            "s": reals(random, d, 1) / np.float32(np.sqrt(d)),  # so that no sigmoid is below the least float32
         }  # fmt: skip
         sentences = ["Let h be rmsnorm of x with weight n."]
         sentences.append(f"Let m be moe of h with router r gate g up u down w top {top} of {count} experts.")
