@@ -13,7 +13,8 @@ from logos_gguf.checkpoint import GGUFCheckpoint
 
 
 def generate(checkpoint: Path, prompt: str, *more: str) -> bytes:
-    command = [sys.executable, "-m", "logos", "generate", str(checkpoint), "--prompt", prompt, *more]
+    command = [sys.executable, "-m", "logos", "generate", str(checkpoint), "--prompt", prompt]
+    command += ["--engine", "reference", *more]
     done = subprocess.run(command, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     return done.stdout
