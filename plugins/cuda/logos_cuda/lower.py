@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 
 from logos import Graph, MoeWeights, Node, Q8Reference, Value
 from logos_cuda.fusing import FUSED, FUSES, Piece, pieces
@@ -57,6 +57,7 @@ def stored_graph(
     memory = _memory(graph, storage, beside)
     stages: list[Stage] = []
     refusals: list[StageRefusal] = []
+    unread = _unread(graph, storage)
     for piece in pieces(graph, memory, held):
         for node in piece.nodes:
             _hold(node, memory, piece)
@@ -66,7 +67,7 @@ def stored_graph(
         if piece.step:
             FUSED[piece.step].spell(lowering, piece.nodes)
         else:
-            _spell_alone(lowering, graph)
+            _spell_alone(lowering, unread)
         refusals += lowering.refusals
         notes = (*lowering.notes, *([piece.note] if piece.note else []))
         marks = tuple(step for step in FUSES if step in lowering.acted)
@@ -93,10 +94,10 @@ def _quants(piece: Piece, memory: Memory) -> Buffer | None:
     return made
 
 
-def _spell_alone(lowering: Lowering, graph: Graph) -> None:
+def _spell_alone(lowering: Lowering, unread: Mapping[Value, str]) -> None:
     node = lowering.node
     spelling = SPELLINGS.get(node.op.name) or STEPS_SPELLINGS.get(node.op.name)
-    odd = [text for value in dict.fromkeys(node.inputs) for text in _unread(graph, lowering.storage, value)]
+    odd = [unread[value] for value in dict.fromkeys(node.inputs) if value in unread]
     if spelling is None:
         lowering.refuse("no kernel computes it")
     elif odd:
@@ -130,11 +131,10 @@ def _memory(graph: Graph, storage: Storage, beside: ForwardGraph | None) -> Memo
     return memory
 
 
-def _unread(graph: Graph, storage: Storage, value: Value) -> Iterator[str]:
-    """Why a value that is asked for in Q8_0 cannot be kept so."""
-    for leaf in graph.leaves if value.name in storage.q8 else ():
-        if leaf.name == value.name and leaf.value == value and (why := keeps_q8(graph, leaf)) is not None:
-            yield f"{leaf.name} in Q8_0: {why}"
+def _unread(graph: Graph, storage: Storage) -> Mapping[Value, str]:
+    """Why weights that are asked for in Q8_0 cannot be kept so."""
+    asked = [leaf for leaf in graph.leaves if leaf.name in storage.q8]
+    return {leaf.value: f"{leaf.name} in Q8_0: {why}" for leaf in asked if (why := keeps_q8(graph, leaf)) is not None}
 
 
 def _operand(operand: object) -> Value:
