@@ -49,6 +49,9 @@ def parts(by: str, count: int) -> Make:
             values["x"].reshape(-1, 32)[0] = 0
         plus = " plus n" if i % 2 else ""
         sentences = [f"Let h be rmsnorm of x{plus} with weight n."]
+        # A single product whose terms cancel would be rounding alone: these weights lean the way that h does.
+        lean = np.sign((values["x"] + values["n"] if plus else values["x"]) * values["n"]).T / 2
+        values |= {name: values[name] + lean for name in weights}
         return case(values, [*sentences, *(f"Let y{name} be h matmul {name}." for name in weights)], weights)
 
     return make
