@@ -9,11 +9,13 @@ from logos import Source
 
 _LOWEST = -(2**63)
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "?": "\\?"}
+_ESCAPED = frozenset(_ESCAPES)
 
 
 def string(text: str) -> str:
     """A C string literal. Octal escapes end after three digits, so nothing that follows joins them."""
-    return '"' + "".join(map(_escaped, text)) + '"'
+    plain = text.isascii() and text.isprintable() and _ESCAPED.isdisjoint(text)
+    return f'"{text if plain else "".join(map(_escaped, text))}"'
 
 
 def _escaped(character: str) -> str:
@@ -26,7 +28,7 @@ def _escaped(character: str) -> str:
 
 def one_line(text: str) -> str:
     """Text with `?` for what does not show, line breaks among it."""
-    return "".join(c if c.isprintable() else "?" for c in text)
+    return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)
 
 
 def comment(text: str) -> str:
