@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from logos.device_plan import DeviceStage as DeviceStage
     from logos.device_plan import Fit as Fit
     from logos.device_plan import Work as Work
+    from logos.emitted import EmittedProgram as EmittedProgram
     from logos.extraction import weight_file as weight_file
     from logos.graph import Graph as Graph
     from logos.graph import Leaf as Leaf
@@ -121,6 +122,7 @@ _HOMES = {
     "check": ("read_program",),
     "compiled": ("CompiledKernel", "CompilingTarget"),
     "device_plan": ("Card", "DevicePlan", "DeviceStage", "Fit", "Work"),
+    "emitted": ("EmittedProgram",),
     "extraction": ("weight_file",),
     "graph": ("Graph", "Leaf", "Node", "Operand", "Shown", "Value"),
     "hookspecs": (

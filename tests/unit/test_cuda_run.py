@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import pairwise
@@ -122,7 +123,7 @@ def test_kind_op_is_verified_with_its_checksum(toy: Toy, monkeypatch: pytest.Mon
     toy.write("one.lg", ONE)
     given = ("--set", "x=[[4611686018427387903,-1,1],[4611686018427387903,-9,3]]", "-D", "kind=op")
     assert toy.logos("verify", "one.lg", "--target", "cuda", *given).code == 0
-    wrong = logos_cuda.running.subprocess.run
+    wrong = subprocess.run
 
     def lying(*arguments: Any, **more: Any) -> Any:
         ran = wrong(*arguments, **more)
@@ -130,7 +131,7 @@ def test_kind_op_is_verified_with_its_checksum(toy: Toy, monkeypatch: pytest.Mon
             ran.stdout = str(int(ran.stdout) + 1)
         return ran
 
-    monkeypatch.setattr(logos_cuda.running.subprocess, "run", lying)
+    monkeypatch.setattr(subprocess, "run", lying)
     ran = toy.logos("verify", "one.lg", "--target", "cuda", *given, "-q")
     assert (ran.code, ran.err) == (1, (
         "op.cu of one.lg: the program printed the checksum -15; the sum of its output is -16 [checksum-differs]\n"
@@ -154,7 +155,7 @@ def test_kind_op_takes_operations_that_fuse_into_one_stage(
         f"{count} operations in 2 stages [not-one-operation]\n"
         "  next: leave the option out, for kind forward\n"
     ))  # fmt: skip
-    true = logos_cuda.running.subprocess.run
+    true = subprocess.run
 
     def lying(*arguments: Any, **more: Any) -> Any:
         ran = true(*arguments, **more)
@@ -162,7 +163,7 @@ def test_kind_op_takes_operations_that_fuse_into_one_stage(
             ran.stdout = repr(float(ran.stdout) * (1 + 2**-50))
         return ran
 
-    monkeypatch.setattr(logos_cuda.running.subprocess, "run", lying)
+    monkeypatch.setattr(subprocess, "run", lying)
     ran = toy.logos(*verify)
     assert (ran.code, " [checksum-differs]\n" in ran.err) == (1, True)
 
