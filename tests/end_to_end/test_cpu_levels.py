@@ -76,6 +76,11 @@ def test_every_level_that_is_here_says_the_same_at_any_number_of_threads(artifac
     assert tried >= 3
 
 
+@pytest.mark.skipif(shutil.which("clang++") is None, reason="takes clang++")
+def test_clang_s_program_says_the_same(artifact: Path, due: list[int]) -> None:
+    assert ids(built(artifact, "clang", ("clang++",)), "-t", 2) == due
+
+
 def test_sanitizers_find_nothing(artifact: Path, due: list[int]) -> None:
     program = built(artifact, "sanitized", find_compiler(Options()), *SANITIZING, "-Wno-error")
     assert ids(program, "-t", 2) == due

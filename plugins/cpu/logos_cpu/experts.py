@@ -40,12 +40,12 @@ def _in_tiles(lowering: Lowering, chosen: Use, shares: Use, rows: str, slots: in
     parts = lowering.scratch(Element.REAL, slots, width)
     kind, scratch = "true" if lowering.exact else "false", slots * (8 + 4 * 32)
     weights = [Use(lowering.buffer(hole)) for hole in ("WG", "WU")]
-    given: tuple[Argument, ...] = (lowering.real("X", None), "nullptr, nullptr")
+    given: tuple[Argument, ...] = (lowering.real("X", None), "Activations()")
     if not lowering.exact:
         given = ("nullptr", lowering.activations("X"))
     made = (*given, *weights, chosen, written(hidden, inner))
     lowering.call("experts.h", f"experts_hidden_q8<{kind}>", *made, *sizes, scratch=scratch)
-    between: tuple[Argument, ...] = (Use(hidden), "nullptr, nullptr")
+    between: tuple[Argument, ...] = (Use(hidden), "Activations()")
     if not lowering.exact:
         quants = lowering.scratch(Element.ACTIVATIONS, slots, inner)
         lowering.quantize(Use(hidden, spread=(inner, 32)), quants, f"{rows} * {top}")

@@ -148,7 +148,7 @@ class Lowering:
             uses.append(argument)
             if buffer.element is Element.ACTIVATIONS:
                 size = buffer.rows * buffer.columns
-                words += [f"quants({{{place}}})", f"scales({{{place}}}, {size})"]
+                words.append(f"activations({{{place}}}, {size})")
             else:
                 words.append(f"{_ACCESS[buffer.element]}({{{place}}})")
         self.calls.append(Call(self.node, header, f"{function}({', '.join(words)})", tuple(uses), scratch))

@@ -137,7 +137,12 @@ def attention(lowering: Lowering) -> None:
     operands.append(lowering.whole("P", None) if isinstance(last, Value) else ABSENT)
     steps = (lowering.step("Q"), 1 if isinstance(last, Value) and last.rows > 1 else 0)
     sizes = (lowering.rows(out), rows, heads, groups, width, *steps)
-    lowering.call("attention.h", "attention", *operands, lowering.made(unit), *sizes, scratch=8 * (rows + width))
+    lowering.call("attention.h", "attention", *operands, lowering.made(unit), *sizes, scratch=_room_for_scores(rows))
+
+
+def _room_for_scores(rows: int) -> int:
+    """Bytes of a score for each row, up to a multiple of 16."""
+    return 8 * (rows + 15)
 
 
 def full_attention(lowering: Lowering) -> None:
@@ -148,7 +153,7 @@ def full_attention(lowering: Lowering) -> None:
     operands = [lowering.real(hole, width) for hole in "QKV"]
     steps = [lowering.step(hole) if several else 0 for hole in "QKV"]
     sizes = (lowering.rows(out) if several else 1, rows, heads, width, *steps)
-    scratch = 8 * (rows + width)
+    scratch = _room_for_scores(rows)
     lowering.call("attention.h", "full_attention", *operands, lowering.made(width), *sizes, scratch=scratch)
 
 

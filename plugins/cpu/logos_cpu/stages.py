@@ -14,7 +14,7 @@ Spread = tuple[int, int]
 
 class Element(Enum):
     """What a buffer holds: float32, 64-bit integers, Q8_0 in tiles or as rows, or activations as quants with their
-    scales behind them."""
+    scales and offsets behind them."""
 
     REAL = "REAL"
     INT = "INT"

@@ -22,36 +22,73 @@ inline void rope(const Worker &w, const Real *q, const Real *cosines, const Real
     }
 }
 
-inline Sum score_of(const Real *q, const Real *k, Size width) {
-    Sum lanes[16] = {};
-    Size i = 0;
-    for (; i + 16 <= width; i += 16)
-        for (int j = 0; j < 16; j++) lanes[j] += Sum(q[i + j]) * Sum(k[i + j]);
-    for (int j = 0; j < 16 && i + j < width; j++) lanes[j] += Sum(q[i + j]) * Sum(k[i + j]);
-    for (int half = 8; half > 0; half /= 2)
-        for (int j = 0; j < half; j++) lanes[j] += lanes[j + half];
-    return lanes[0];
+// The scores of KEYS rows of K. With PART, the width is no multiple of LANES.
+template <int KEYS, bool PART>
+void put_scores(const Real *q, const Real *k, Size step, Size width, Sum scale, Sum *scores) {
+    Sums lanes[KEYS] = {};
+    for (Size i = 0; i < width; i += LANES) {
+        Sums a, b;
+        load<PART>(q + i, width - i, a);
+        for (int key = 0; key < KEYS; key++) load<PART>(k + key * step + i, width - i, b), lanes[key] += a * b;
+    }
+    for (int key = 0; key < KEYS; key++) scores[key] = total(lanes[key]) * scale;
 }
 
-// One query head over `stop` rows of K and V, which lie `step` apart; `scores` has room for a score of each row and a
-// head's sums.
+// VECTORS * LANES columns of y, or with PART so many: rows of V by their weights.
+template <int VECTORS, bool PART>
+void put_values(const Real *v, Size step, const Sum *weights, Size stop, Sum inverse, Real *y, Size columns) {
+    Sums sums[VECTORS] = {};
+    for (Size p = 0; p < stop; p++)
+        for (int i = 0; i < VECTORS; i++) {
+            Sums row;
+            load<PART>(v + p * step + i * LANES, columns - i * LANES, row);
+            sums[i] += row * weights[p];
+        }
+    for (int i = 0; i < VECTORS; i++) {
+        const Reals made = __builtin_convertvector(sums[i] * inverse, Reals);
+        const Size left = columns - i * LANES;
+        memcpy(y + i * LANES, &made, size_t(PART && left < LANES ? left : LANES) * sizeof(Real));
+    }
+}
+
+// Scores as e^(score - the largest), and their sum. Beyond the scores there is room up to a multiple of LANES.
+inline Sum soften(Sum *scores, Size count) {
+    const Size room = (count + LANES - 1) / LANES * LANES;
+    for (Size p = count; p < room; p++) scores[p] = -INFINITY;
+    Sums each, most, sums = {};
+    memcpy(&most, scores, sizeof most);
+    for (Size p = LANES; p < room; p += LANES) {
+        memcpy(&each, scores + p, sizeof each);
+        most = each <= most ? most : each;
+    }
+    Sum largest = most[0];
+    for (int j = 1; j < LANES; j++) largest = most[j] <= largest ? largest : most[j];
+    for (Size p = 0; p < room; p++) scores[p] = exp_of(scores[p] - largest);
+    for (Size p = 0; p < room; p += LANES) {
+        memcpy(&each, scores + p, sizeof each);
+        sums += each;
+    }
+    return total(sums);
+}
+
+template <bool PART>
+void one_head_of(const Real *q, const Real *k, const Real *v, Real *y, Size stop, Size step, Size width, Sum scale,
+                 Sum *scores) {
+    const int KEYS = 4, VECTORS = 4;
+    Size p = 0, i = 0;
+    for (; p + KEYS <= stop; p += KEYS) put_scores<KEYS, PART>(q, k + p * step, step, width, scale, scores + p);
+    for (; p < stop; p++) put_scores<1, PART>(q, k + p * step, step, width, scale, scores + p);
+    const Sum inverse = Sum(1) / soften(scores, stop);
+    for (; i + VECTORS * LANES <= width; i += VECTORS * LANES)
+        put_values<VECTORS, false>(v + i, step, scores, stop, inverse, y + i, VECTORS * LANES);
+    for (; i < width; i += LANES) put_values<1, PART>(v + i, step, scores, stop, inverse, y + i, width - i);
+}
+
+// One query head over `stop` rows of K and V, which lie `step` apart.
 inline void one_head(const Real *q, const Real *k, const Real *v, Real *y, Size stop, Size step, Size width, Sum scale,
                      Sum *scores) {
-    Sum largest = -INFINITY, total = 0, *sums = scores + stop;
-    for (Size p = 0; p < stop; p++) {
-        const Sum score = score_of(q, k + p * step, width) * scale;
-        scores[p] = score;
-        largest = score > largest || score != score ? score : largest;
-    }
-    for (Size p = 0; p < stop; p++) scores[p] = exp_of(scores[p] - largest);
-    for (Size p = 0; p < stop; p++) total += scores[p];
-    for (Size i = 0; i < width; i++) sums[i] = 0;
-    for (Size p = 0; p < stop; p++) {
-        const Sum weight = scores[p];
-        const Real *row = v + p * step;
-        for (Size i = 0; i < width; i++) sums[i] += weight * Sum(row[i]);
-    }
-    for (Size i = 0; i < width; i++) y[i] = Real(sums[i] / total);
+    if (width % LANES == 0) one_head_of<false>(q, k, v, y, stop, step, width, scale, scores);
+    else one_head_of<true>(q, k, v, y, stop, step, width, scale, scores);
 }
 
 // Row r reads the rows of K and V up to last[r], or without one all of them. Heads in groups share theirs.

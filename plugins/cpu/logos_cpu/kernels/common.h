@@ -10,6 +10,26 @@ typedef double Sum;
 typedef float Sum;
 #endif
 
+// LANES of them side by side, and two of these added without one step waiting for another.
+typedef Sum Sums __attribute__((vector_size(LANES * sizeof(Sum))));
+typedef Sum HalfSums __attribute__((vector_size(LANES / 2 * sizeof(Sum))));
+
+// LANES elements from x on; with PART, up to so many, the rest 0.
+template <bool PART>
+void load(const Real *x, Size count, Sums &to) {
+    Reals found = {};
+    if (!PART || count >= LANES) memcpy(&found, x, sizeof found);
+    else memcpy(&found, x, size_t(count) * sizeof(Real));
+    to = __builtin_convertvector(found, Sums);
+}
+
+inline Sum total(const Sums &lanes) {
+    HalfSums half[2];
+    memcpy(half, &lanes, sizeof half);
+    half[0] += half[1];
+    return ((half[0][0] + half[0][4]) + (half[0][2] + half[0][6])) + ((half[0][1] + half[0][5]) + (half[0][3] + half[0][7]));
+}
+
 // Sums whose order does not depend on the width of registers: 8 lanes, then their tree.
 inline double tree(const double *lanes) {
     return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));

@@ -71,10 +71,10 @@ inline const Byte *expert_tile(const Byte *tiles, Size expert, Size outputs, Siz
 
 // One tile times the rows of `count` slots; `divide` slots in a row have one row of activations.
 template <bool EXACT, typename Put>
-void expert_product(const Byte *tile, Size k, const Real *x, const Quant *quants, const Real *scales, const Size *slots,
-                    Size count, Size divide, const Put &put) {
+void expert_product(const Byte *tile, Size k, const Real *x, const Activations &a, const Size *slots, Size count,
+                    Size divide, const Put &put) {
     if (!EXACT)
-        return tile_product(tile, k, quants, scales, count, [&](Size i) { return slots[i] / divide; }, put);
+        return tile_product(tile, k, a, count, [&](Size i) { return slots[i] / divide; }, put);
     for (Size i = 0; i < count; i++) {
         double sums[TILE];
         Real made[TILE];
@@ -86,9 +86,8 @@ void expert_product(const Byte *tile, Size k, const Real *x, const Quant *quants
 
 // The same as experts_hidden of weights in tiles, by x (EXACT) or by its quants. `ups` has room for a tile of each slot.
 template <bool EXACT>
-void experts_hidden_q8(const Worker &w, const Real *x, const Quant *quants, const Real *scales, const Byte *gate,
-                       const Byte *up, const Int *chosen, Real *hidden, Size rows, Size top, Size inner, Size width,
-                       Size experts) {
+void experts_hidden_q8(const Worker &w, const Real *x, const Activations &a, const Byte *gate, const Byte *up,
+                       const Int *chosen, Real *hidden, Size rows, Size top, Size inner, Size width, Size experts) {
     const Range own = share(w, inner, TILE);
     Size *slots = reinterpret_cast<Size *>(w.scratch);
     Real(*ups)[TILE] = reinterpret_cast<Real(*)[TILE]>(slots + rows * top);
@@ -96,9 +95,9 @@ void experts_hidden_q8(const Worker &w, const Real *x, const Quant *quants, cons
         const Size count = slots_of(chosen, rows * top, e, slots);
         for (Size tile = own.begin / TILE; count > 0 && tile * TILE < own.end; tile++) {
             const Size left = inner - tile * TILE, many = left < TILE ? left : TILE;
-            expert_product<EXACT>(expert_tile(up, e, inner, width, tile), width, x, quants, scales, slots, count, top,
+            expert_product<EXACT>(expert_tile(up, e, inner, width, tile), width, x, a, slots, count, top,
                                   [&](Size i, const Real *made) { memcpy(ups[i], made, sizeof ups[i]); });
-            expert_product<EXACT>(expert_tile(gate, e, inner, width, tile), width, x, quants, scales, slots, count, top,
+            expert_product<EXACT>(expert_tile(gate, e, inner, width, tile), width, x, a, slots, count, top,
                                   [&](Size i, const Real *made) {
                                       Real *to = hidden + slots[i] * inner + tile * TILE;
                                       for (Size j = 0; j < many; j++) to[j] = swiglu(made[j], ups[i][j]);
@@ -109,15 +108,15 @@ void experts_hidden_q8(const Worker &w, const Real *x, const Quant *quants, cons
 
 // Every slot's D h, (rows, top, width): summed by experts_sum.
 template <bool EXACT>
-void experts_down_q8(const Worker &w, const Real *hidden, const Quant *quants, const Real *scales, const Byte *down,
-                     const Int *chosen, Real *parts, Size rows, Size top, Size inner, Size width, Size experts) {
+void experts_down_q8(const Worker &w, const Real *hidden, const Activations &a, const Byte *down, const Int *chosen,
+                     Real *parts, Size rows, Size top, Size inner, Size width, Size experts) {
     const Range own = share(w, width, TILE);
     Size *slots = reinterpret_cast<Size *>(w.scratch);
     for (Size e = 0; e < experts; e++) {
         const Size count = slots_of(chosen, rows * top, e, slots);
         for (Size tile = own.begin / TILE; count > 0 && tile * TILE < own.end; tile++) {
             const Size left = width - tile * TILE, many = left < TILE ? left : TILE;
-            expert_product<EXACT>(expert_tile(down, e, width, inner, tile), inner, hidden, quants, scales, slots, count, 1,
+            expert_product<EXACT>(expert_tile(down, e, width, inner, tile), inner, hidden, a, slots, count, 1,
                                   [&](Size i, const Real *made) {
                                       memcpy(parts + slots[i] * width + tile * TILE, made, size_t(many) * sizeof(Real));
                                   });

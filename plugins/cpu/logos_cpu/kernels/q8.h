@@ -5,44 +5,52 @@
 #include "dots.h"
 #include "half.h"
 
-// A row of activations as quants and a scale for each 32, as Q8_0's reference quantizer rounds. Of a block whose scale has
-// no inverse the quants are 0; one with an element that is no number has no scale, and nor has what is made of it.
-inline void quantize_block(const Real *x, Quant *quants, Real *scale) {
-    Real lanes[8] = {};
-    bool finite = true;
-    for (int i = 0; i < BLOCK; i += 8)
-        for (int j = 0; j < 8; j++) {
-            const Real size = fabsf(x[i + j]);
-            finite &= size <= 3.40282347e+38f;
-            lanes[j] = size > lanes[j] ? size : lanes[j];
-        }
-    for (int half = 4; half > 0; half /= 2)
-        for (int j = 0; j < half; j++) lanes[j] = lanes[j + half] > lanes[j] ? lanes[j + half] : lanes[j];
-    const Real step = lanes[0] / 127.0f;
+// 32 activations as quants and their scale, as Q8_0's reference quantizer rounds. Where the scale has no inverse the
+// quants are 0; with an element that is no number there is no scale, and nor has what is made of it.
+inline void quantize_block(const Real *x, const Activations &to) {
+    Reals values[2];
+    Ints bits[2];
+    memcpy(values, x, sizeof values);
+    memcpy(bits, x, sizeof bits);
+    // The bits of sizes have their order, and what is no finite number is beyond all others.
+    const Ints low = bits[0] & 0x7fffffff, high = bits[1] & 0x7fffffff, larger = low > high ? low : high;
+    int largest = 0;
+    for (int j = 0; j < LANES; j++) largest = larger[j] > largest ? larger[j] : largest;
+    Real most;
+    memcpy(&most, &largest, sizeof most);
+    const bool finite = largest < 0x7f800000;
+    const Real step = most / 127.0f;
     const bool there = finite && step >= 1.17549435e-38f;
     const Real inverse = there ? 1.0f / step : 0.0f;
-    *scale = finite ? (there ? step : 0.0f) : NAN;
-    int whole[BLOCK];
-    for (int i = 0; i < BLOCK; i++) {
-        const Real product = there ? x[i] * inverse : 0.0f;
-        whole[i] = int(product + (product < 0 ? -0.5f : 0.5f));
+    Ints sums = {};
+    for (int i = 0; i < 2; i++) {
+        const Reals product = values[i] * inverse, half = product < 0.0f ? Reals{} - 0.5f : Reals{} + 0.5f;
+        const Ints whole = there ? __builtin_convertvector(product + half, Ints) : Ints{};
+        const Quants quants = __builtin_convertvector(whole, Quants);
+        memcpy(to.quants + LANES * i, &quants, sizeof quants);
+        sums += whole;
     }
-    for (int i = 0; i < BLOCK; i++) quants[i] = Quant(whole[i]);
+    int sum = 0;
+    for (int j = 0; j < LANES; j++) sum += sums[j];
+    *to.scales = finite ? (there ? step : 0.0f) : NAN;
+    *to.offsets = -128 * sum;
 }
 
-inline void quantize(const Worker &w, const Real *x, Quant *quants, Real *scales, Size rows, Size columns) {
+inline void quantize(const Worker &w, const Real *x, const Activations &to, Size rows, Size columns) {
     const Range own = share(w, columns, BLOCK);
-    for (Size r = 0; r < rows; r++)
+    for (Size r = 0; r < rows; r++) {
+        const Activations row = to.row(r, columns);
         for (Size c = own.begin; c < own.end; c += BLOCK)
-            quantize_block(x + r * columns + c, quants + r * columns + c, scales + (r * columns + c) / BLOCK);
+            quantize_block(x + r * columns + c, {row.quants + c, row.scales + c / BLOCK, row.offsets + c / BLOCK});
+    }
 }
 
 // Outputs of one tile for ROWS rows of activations at once.
 template <int ROWS>
-void tile_rows(const Byte *tile, Size blocks, const Quant *const *a, const Real *const *scales, Real (*made)[TILE]) {
+void tile_rows(const Byte *tile, Size blocks, const Activations (&a)[ROWS], Real (*made)[TILE]) {
     for (int r = 0; r < ROWS; r++)
         for (int j = 0; j < TILE; j++) made[r][j] = 0;
-    tile_dots<ROWS>(tile, blocks, a, scales, made);
+    tile_dots<ROWS>(tile, blocks, a, made);
 }
 
 // Where a product's results go: row r's element c is y[r * step + c]; beyond `columns` there is only padding.
@@ -51,39 +59,40 @@ struct Rows {
     Size step, columns;
 
     void put(Size r, Size tile, const Real *made) const {
-        const Size left = columns - tile * TILE, width = left < TILE ? left : TILE;
-        for (Size j = 0; j < width; j++) y[r * step + tile * TILE + j] = made[j];
+        const Size left = columns - tile * TILE;
+        Real *const to = y + r * step + tile * TILE;
+        if (left >= TILE) memcpy(to, made, TILE * sizeof(Real));
+        else memcpy(to, made, size_t(left) * sizeof(Real));
     }
 };
 
 const int ROWS_AT_ONCE = 4;
 
-// One tile times `count` rows, which `row(i)` numbers: rows of `k` quants and of k / 32 scales.
+// One tile times `count` rows of `k` activations, which `row(i)` numbers.
 template <typename Row, typename Put>
-void tile_product(const Byte *tile, Size k, const Quant *quants, const Real *scales, Size count, const Row &row,
-                  const Put &put) {
-    const Size blocks = k / BLOCK;
+void tile_product(const Byte *tile, Size k, const Activations &all, Size count, const Row &row, const Put &put) {
     Real made[ROWS_AT_ONCE][TILE];
-    const Quant *a[ROWS_AT_ONCE];
-    const Real *s[ROWS_AT_ONCE];
-    for (Size first = 0; first < count;) {
-        const int many = count - first < ROWS_AT_ONCE ? 1 : ROWS_AT_ONCE;
-        for (int i = 0; i < many; i++) a[i] = quants + row(first + i) * k, s[i] = scales + row(first + i) * blocks;
-        if (many == ROWS_AT_ONCE) tile_rows<ROWS_AT_ONCE>(tile, blocks, a, s, made);
-        else tile_rows<1>(tile, blocks, a, s, made);
-        for (int i = 0; i < many; i++) put(first + i, made[i]);
-        first += many;
+    Size first = 0;
+    for (; first + ROWS_AT_ONCE <= count; first += ROWS_AT_ONCE) {
+        Activations a[ROWS_AT_ONCE];
+        for (int i = 0; i < ROWS_AT_ONCE; i++) a[i] = all.row(row(first + i), k);
+        tile_rows<ROWS_AT_ONCE>(tile, k / BLOCK, a, made);
+        for (int i = 0; i < ROWS_AT_ONCE; i++) put(first + i, made[i]);
+    }
+    for (; first < count; first++) {
+        const Activations a[1] = {all.row(row(first), k)};
+        tile_rows<1>(tile, k / BLOCK, a, made);
+        put(first, made[0]);
     }
 }
 
 // y (m, n) = a (m, k) in quants times the transpose of a weight (n, k) in tiles.
-inline void matmul_q8(const Worker &w, const Quant *quants, const Real *scales, const Byte *tiles, Real *y, Size m, Size k,
-                      Size n) {
+inline void matmul_q8(const Worker &w, const Activations &a, const Byte *tiles, Real *y, Size m, Size k, Size n) {
     const Range own = share(w, n, TILE);
     const Rows to = {y, n, n};
     for (Size tile = own.begin / TILE; tile * TILE < own.end; tile++)
         tile_product(
-            tiles + tile * (k / BLOCK) * TILE_BLOCK_BYTES, k, quants, scales, m, [](Size r) { return r; },
+            tiles + tile * (k / BLOCK) * TILE_BLOCK_BYTES, k, a, m, [](Size r) { return r; },
             [&](Size r, const Real *made) { to.put(r, tile, made); });
 }
 

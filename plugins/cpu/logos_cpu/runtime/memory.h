@@ -12,7 +12,7 @@ Size bytes_of(const Memory &kept) {
         case REAL: return elements * Size(sizeof(Real));
         case INT: return elements * Size(sizeof(Int));
         case QUANTS: return elements;
-        case ACTIVATIONS: return elements + elements / BLOCK * Size(sizeof(Real));
+        case ACTIVATIONS: return elements + elements / BLOCK * Size(sizeof(Real) + sizeof(int));
         case TILES: break;
     }
     return tiles_of(kept) * (kept.columns / BLOCK) * TILE_BLOCK_BYTES;

@@ -29,6 +29,13 @@ typedef signed char Quant;
 typedef unsigned short Half;  // the bits of a float16
 typedef unsigned char Byte;
 
+// 16 numbers that compilers keep in as many registers as a level takes for them. Functions have them by reference: by
+// value, how they are passed would differ from level to level.
+typedef Real Reals __attribute__((vector_size(64)));
+typedef int Ints __attribute__((vector_size(64)));
+typedef Quant Quants __attribute__((vector_size(16)));
+const int LANES = 16;
+
 // A weight in Q8_0 lies in tiles of 32 outputs; a tile holds for each block of 32 inputs the 32 scales (float16), then the
 // quants, of 4 inputs at a time those of output 0, 1 … 31: one broadcast of 4 activations feeds all of them.
 const Size BLOCK = 32, TILE = 32, TILE_BLOCK_BYTES = TILE * 2 + TILE * BLOCK;
@@ -64,12 +71,27 @@ struct Worker {
 
 typedef void (*Kernel)(const Worker &, void *const *);
 
-// A kernel's operands as what they hold; activations in quants have their scales behind them.
+// Rows of activations in quants; for each 32 a scale, and -128 times the sum of the quants, where a kernel starts that
+// takes weights plus 128, for want of an instruction that multiplies signed bytes by signed ones.
+struct Activations {
+    Quant *quants;
+    Real *scales;
+    int *offsets;
+
+    Activations row(Size r, Size columns) const {
+        return {quants + r * columns, scales + r * (columns / BLOCK), offsets + r * (columns / BLOCK)};
+    }
+};
+
+// A kernel's operands as what they hold.
 inline Real *reals(void *at) { return static_cast<Real *>(at); }
 inline Int *ints(void *at) { return static_cast<Int *>(at); }
 inline Byte *bytes(void *at) { return static_cast<Byte *>(at); }
 inline Quant *quants(void *at) { return static_cast<Quant *>(at); }
-inline Real *scales(void *at, Size quants) { return reinterpret_cast<Real *>(static_cast<Byte *>(at) + quants); }
+inline Activations activations(void *at, Size size) {
+    Real *const scales = reinterpret_cast<Real *>(static_cast<Byte *>(at) + size);
+    return {static_cast<Quant *>(at), scales, reinterpret_cast<int *>(scales + size / BLOCK)};
+}
 
 struct Range {
     Size begin, end;
