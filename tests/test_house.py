@@ -29,7 +29,7 @@ LAYERS = (
     ("parse", "survey", "check", "printer", "memory", "reference", "weights", "passes", "prefill", "values",
      "desugar", "lift", "recognition", "verification", "device_plan", "measure", "bisection", "finding"),
     ("hookspecs", "discovery", "contracts", "manager", "conformance", "job", "author", "artifacts", "extraction",
-     "recording", "execution", "emitted", "engine", "compiled"),
+     "recording", "execution", "driver", "emitted", "engine", "compiled"),
     ("toml_places", "project", "project_file", "selection", "inputs", "journal", "steps", "plan", "installation",
      "since"),
     ("ninja_file", "ninja_run", "finished", "depfile", "cached_steps", "build", "clean", "starting", "explanation"),

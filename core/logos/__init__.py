@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from logos.device_plan import DeviceStage as DeviceStage
     from logos.device_plan import Fit as Fit
     from logos.device_plan import Work as Work
+    from logos.driver.source import driver_part as driver_part
+    from logos.driver.text import c_comment as c_comment
+    from logos.driver.text import c_double as c_double
+    from logos.driver.text import c_integer as c_integer
+    from logos.driver.text import c_string as c_string
+    from logos.driver.text import one_line as one_line
     from logos.emitted import EmittedProgram as EmittedProgram
     from logos.extraction import weight_file as weight_file
     from logos.graph import Graph as Graph
@@ -122,6 +128,8 @@ _HOMES = {
     "check": ("read_program",),
     "compiled": ("CompiledKernel", "CompilingTarget"),
     "device_plan": ("Card", "DevicePlan", "DeviceStage", "Fit", "Work"),
+    "driver.source": ("driver_part",),
+    "driver.text": ("c_comment", "c_double", "c_integer", "c_string", "one_line"),
     "emitted": ("EmittedProgram",),
     "extraction": ("weight_file",),
     "graph": ("Graph", "Leaf", "Node", "Operand", "Shown", "Value"),

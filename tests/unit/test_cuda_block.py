@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kernel_sets import block, weights_of
-from test_cuda_driver import run
+from test_driver import run
 
 from logos import Refused, Request, make_job, make_manager
 from logos.ops.experts import moe

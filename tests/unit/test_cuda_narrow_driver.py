@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_cuda_driver import ramp, raw, run
+from test_driver import ramp, raw, run
 
 from logos import Source
 from logos.check import read_program

@@ -8,12 +8,13 @@ from functools import cache
 from importlib.resources import files
 from string import Template
 
+from logos import c_comment, driver_part
 from logos_cpu.stages import Call
 from logos_cpu.tables import Tables
-from logos_cpu.text import comment
 
 LICENCE = "// The helper text is yours to use, change and pass on without conditions (MIT-0)."
-_DRIVER = ("memory.h", "files.h", "values.h", "steps.h", "words.h")
+_DRIVER = ("words.h", "values.h")
+_OWN = ("memory.h", "files.h", "steps.h")
 _SHARED = ("types.h", "half.h", "pool.h")
 _INCLUDE = re.compile(r'^#include "([\w.]+)"\n', re.MULTILINE)
 _ONCE = re.compile(r"^#pragma once\n", re.MULTILINE)
@@ -21,11 +22,11 @@ _ONCE = re.compile(r"^#pragma once\n", re.MULTILINE)
 
 def program_text(tables: Tables, kind: str, file: str, exact: bool) -> str:
     """A program's source, which is called `file`; `kind` names the template of what only its kind of program has."""
-    name = comment(file)
+    name = c_comment(file)
     begin = Template(_runtime("begin.h.in")).substitute(tables=tables.text())
     levels = Template(_runtime("levels.h.in")).substitute(file=file)
     parts = [
-        f"// {comment(tables.file)} as a C++ program, emitted by LOGOS: {_made(tables)}.",
+        f"// {c_comment(tables.file)} as a C++ program, emitted by LOGOS: {_made(tables)}.",
         f"// Build it with: c++ -std=c++17 -O3 -ffp-contract=off -pthread {name}",
         LICENCE,
         "",
@@ -34,7 +35,8 @@ def program_text(tables: Tables, kind: str, file: str, exact: bool) -> str:
         *(_text("runtime", part) for part in _SHARED),
         levels,
         begin,
-        *(_text("runtime", part) for part in (*_DRIVER, kind, "main.h")),
+        *map(driver_part, _DRIVER),
+        *(_text("runtime", part) for part in (*_OWN, kind, "main.h")),
         "#else  // the kernels, for the level that is asked for",
         "namespace LOGOS_NAMESPACE {",
         "",
@@ -51,7 +53,7 @@ def program_text(tables: Tables, kind: str, file: str, exact: bool) -> str:
 def _made(tables: Tables) -> str:
     graph, output = tables.program, tables.program.output
     shape = f"{output.rows} by {output.columns} of {'Real' if output.real else 'Int'}"
-    return f"{len(graph.nodes)} ops in {len(tables.step.calls)} stages, output {comment(output.name)} ({shape})"
+    return f"{len(graph.nodes)} ops in {len(tables.step.calls)} stages, output {c_comment(output.name)} ({shape})"
 
 
 def _kernels(tables: Tables) -> Iterator[str]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from logos import Value
+from logos import Value, c_double
 from logos_cpu.experts import moe
 from logos_cpu.lowering import MOST_THREADS, Argument, Lowering, written
 from logos_cpu.stages import Element, Use
-from logos_cpu.text import double
 
 ABSENT = "nullptr"
 
@@ -79,7 +78,7 @@ def norm(lowering: Lowering) -> None:
     operands += [ABSENT] * (3 - len(holes))
     steps = [lowering.step(hole) for hole in holes] + [0] * (3 - len(holes))
     sizes: list[Argument] = [lowering.rows(out), out.columns, *([] if unit is None else [width]), *steps]
-    last = (double(float(width if squares else 1)), _epsilon(lowering))
+    last = (c_double(float(width if squares else 1)), _epsilon(lowering))
     name, made = ("norm_rows", lowering.made()) if unit is None else ("norm_heads", lowering.made(width))
     lowering.call("norms.h", name, *operands, made, *sizes, *last)
 
@@ -87,7 +86,7 @@ def norm(lowering: Lowering) -> None:
 def _epsilon(lowering: Lowering) -> str:
     eps = lowering.node.operands["EPS"]
     assert isinstance(eps, (int, float))
-    return double(float(eps))
+    return c_double(float(eps))
 
 
 def layernorm(lowering: Lowering) -> None:

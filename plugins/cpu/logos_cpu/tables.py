@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from pathlib import PurePath
 
-from logos import Graph, Leaf, Node, Refusal, Source, Span, Value, row_outside
+from logos import (
+    Graph,
+    Leaf,
+    Node,
+    Refusal,
+    Source,
+    Span,
+    Value,
+    c_comment,
+    c_double,
+    c_integer,
+    c_string,
+    one_line,
+    row_outside,
+)
 from logos_cpu.lowering import MOST_THREADS
 from logos_cpu.stages import Buffer, Call, Stages, meetings
-from logos_cpu.text import comment, double, file_name, integer, one_line, string
 
 _ROW, _NAN, _OVERFLOW = "FAULT_ROW", "FAULT_NAN", "FAULT_OVERFLOW"
 
@@ -22,7 +36,7 @@ class Tables:
     def __init__(self, step: Stages, many: Stages | None = None, steps: int = 1, alone: Sequence[str] = ()) -> None:
         self.step, self.many, self.steps, self.alone = step, many, steps, alone
         self.program: Graph = step.graph
-        self.file = file_name(self.program.source)
+        self.file = PurePath(self.program.source.name).name
         calls = (*step.calls, *(() if many is None else many.calls))
         self.kernels: dict[str, int] = {}
         for call in calls:
@@ -54,8 +68,8 @@ class Tables:
         parts = [
             _block("enum {", (f"{name} = {count}," for name, count in counts.items()), "};"),
             f"const Size SCRATCH = {scratch};\n"
-            f"const char *const PROGRAM = {string(one_line(self.file))};\n"
-            f"const char *const ALONE = {string(one_line('; '.join(self.alone)))};",
+            f"const char *const PROGRAM = {c_string(one_line(self.file))};\n"
+            f"const char *const ALONE = {c_string(one_line('; '.join(self.alone)))};",
             _table("Memory", "buffers", map(_memory, buffers)),
             _table("Item", "items", items),
             _table("Leaf", "leaves", self._leaves(leaves)),
@@ -75,7 +89,7 @@ class Tables:
             node = call.node
             origin = f"{node.results[0].name}: {node.op.name}, {self.file}:{node.line}"
             entry = f"{{{self.kernels[call.text]}, {_bool(meets)}, {len(operands)}, {len(numbers)}}}"
-            found.append(f"{entry},  // {comment(origin)}")
+            found.append(f"{entry},  // {c_comment(origin)}")
             operands += numbers
         return found
 
@@ -86,7 +100,7 @@ class Tables:
             flags = ", ".join(map(_bool, (value.real, buffer.transposed, leaf.state)))
             start = "FILLS" if leaf.fills or leaf.state else "ROW" if self._is_row(leaf) else "RAMP"
             shape = f"{value.rows}, {value.columns}"
-            yield f"{{{string(leaf.name)}, {buffer.number}, {shape}, {flags}, {start}, {first}, {len(leaf.fills)}}}"
+            yield f"{{{c_string(leaf.name)}, {buffer.number}, {shape}, {flags}, {start}, {first}, {len(leaf.fills)}}}"
             first += len(leaf.fills)
 
     def _is_row(self, leaf: Leaf) -> bool:
@@ -94,15 +108,15 @@ class Tables:
 
     def _items(self, leaf: Leaf) -> Iterator[str]:
         for place, value in leaf.fills:
-            real = double(float(value)) if leaf.value.real else "0"
-            yield f"{{{place}, {real}, {'0' if leaf.value.real else integer(int(value))}}}"
+            real = c_double(float(value)) if leaf.value.real else "0"
+            yield f"{{{place}, {real}, {'0' if leaf.value.real else c_integer(int(value))}}}"
 
     def _value(self, tap: str, value: Value) -> str:
         buffer = self.step.held[value]
         node = self.program.producer(value)
         flags = ", ".join(map(_bool, (value.real, buffer.transposed)))
         stage = -1 if node is None else self.step.last[node.index]
-        return f"{{{string(tap)}, {buffer.number}, {value.rows}, {value.columns}, {flags}, {stage}}}"
+        return f"{{{c_string(tap)}, {buffer.number}, {value.rows}, {value.columns}, {flags}, {stage}}}"
 
     def _rows(self) -> Iterator[str]:
         """The row numbers that are leaves, in the order that a step reads them; of equal bounds the first says it."""
@@ -153,7 +167,7 @@ class Tables:
         place = Span(self._unnamed, span.line, span.column, span.length)
         text = Refusal(code, what, place, next_).text().removeprefix(f"{place.label()}: ")
         text = text.replace("%", "%%").replace(str(_NUMBER), "%lld", 1)
-        return f"{{{span.line}, {span.column}, {string(text + chr(10))}}}"
+        return f"{{{span.line}, {span.column}, {c_string(text + chr(10))}}}"
 
 
 def fed(graph: Graph, name: str) -> Value | None:

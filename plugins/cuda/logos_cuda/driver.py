@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
+from pathlib import PurePath
 
-from logos import Leaf, Node, Refusal, Source, Span, Value, row_outside
+from logos import (
+    Leaf,
+    Node,
+    Refusal,
+    Source,
+    Span,
+    Value,
+    c_comment,
+    c_double,
+    c_integer,
+    c_string,
+    one_line,
+    row_outside,
+)
 from logos_cuda.stages import Argument, Arrivals, Buffer, Element, ForwardGraph, Kernel, Launch, Record, Stage
-from logos_cuda.text import comment, double, file_name, integer, one_line, single, string
 
 _ROW, _NAN, _OVERFLOW = "FAULT_ROW", "FAULT_NAN", "FAULT_OVERFLOW"
 _STATIC_SHARED = 48 * 1024
@@ -23,7 +36,7 @@ class Driver:
 
     def __init__(self, graph: ForwardGraph, checksum: bool, files: Mapping[str, str] | None = None) -> None:
         self.graph, self.program, self.checksum, self.files = graph, graph.graph, checksum, files or {}
-        self.file = file_name(graph.graph.source)
+        self.file = PurePath(graph.graph.source.name).name
 
     @cached_property
     def values(self) -> dict[str, Value]:
@@ -49,7 +62,7 @@ class Driver:
             _block("enum {", names, "};"),
             _block("enum {", (f"{name} = {count}," for name, count in counts.items()), "};"),
             f"const bool CHECKSUM = {_bool(self.checksum)};\n"
-            f"const char *const PROGRAM = {string(one_line(self.file))};",
+            f"const char *const PROGRAM = {c_string(one_line(self.file))};",
             _table("Memory", "buffers", map(_memory, self.graph.buffers)),
             _table("Item", "items", items),
             _table("Leaf", "leaves", self._leaves(leaves)),
@@ -77,10 +90,11 @@ class Driver:
         yield _block(f"void (*const {name}[])() = {{", (*names, *(() if stages else ("nullptr,",))), "};")
 
     def _stage(self, number: int, stage: Stage) -> str:
-        lines = [f"// {node.results[0].name}: {node.op.name}, {comment(self.file)}:{node.line}" for node in stage.nodes]
+        file = c_comment(self.file)
+        lines = [f"// {node.results[0].name}: {node.op.name}, {file}:{node.line}" for node in stage.nodes]
         as_one = [f"as one by {stage.step}"] if stage.step else []
         as_one += [f"with {mark}" for mark in stage.marks]
-        lines[-1] = "; ".join([lines[-1], *map(comment, [*as_one, *stage.notes])])
+        lines[-1] = "; ".join([lines[-1], *map(c_comment, [*as_one, *stage.notes])])
         lines.append(f"void stage_{number}() {{")
         lines += [f"    {self._launch(number, launch)}" for launch in stage.launches]
         return "\n".join([*lines, "}"])
@@ -112,8 +126,9 @@ class Driver:
             flags = ", ".join(map(_bool, (value.real, buffer.transposed, leaf.state)))
             start = "FILLS" if leaf.fills or leaf.state else "ROW" if self._is_row(leaf) else "RAMP"
             shape = f"{value.rows}, {value.columns}"
-            stem = f", {string(self.files[leaf.name])}" if leaf.name in self.files else ""
-            yield f"{{{string(leaf.name)}, {buffer.name}, {shape}, {flags}, {start}, {first}, {len(leaf.fills)}{stem}}}"
+            stem = f", {c_string(self.files[leaf.name])}" if leaf.name in self.files else ""
+            name, count = c_string(leaf.name), len(leaf.fills)
+            yield f"{{{name}, {buffer.name}, {shape}, {flags}, {start}, {first}, {count}{stem}}}"
             first += len(leaf.fills)
 
     def _is_row(self, leaf: Leaf) -> bool:
@@ -121,15 +136,15 @@ class Driver:
 
     def _items(self, leaf: Leaf) -> Iterator[str]:
         for place, value in leaf.fills:
-            real = double(float(value)) if leaf.value.real else "0"
-            yield f"{{{place}, {real}, {'0' if leaf.value.real else integer(int(value))}}}"
+            real = c_double(float(value)) if leaf.value.real else "0"
+            yield f"{{{place}, {real}, {'0' if leaf.value.real else c_integer(int(value))}}}"
 
     def _value(self, tap: str, value: Value) -> str:
         buffer = self.graph.held[value]
         node = self.program.producer(value)
         flags = ", ".join(map(_bool, (value.real, buffer.transposed)))
         stage = -1 if node is None else self.stage_of[node.index]
-        return f"{{{string(tap)}, {buffer.name}, {value.rows}, {value.columns}, {flags}, {stage}}}"
+        return f"{{{c_string(tap)}, {buffer.name}, {value.rows}, {value.columns}, {flags}, {stage}}}"
 
     def _rows(self) -> Iterator[str]:
         """The row numbers that are leaves, in the order that a step reads them; of equal bounds the first says it."""
@@ -181,7 +196,7 @@ class Driver:
         place = Span(self._unnamed, span.line, span.column, span.length)
         text = Refusal(code, what, place, next_).text().removeprefix(f"{place.label()}: ")
         text = text.replace("%", "%%").replace(str(_NUMBER), "%lld", 1)
-        return f"{{{span.line}, {span.column}, {string(text + chr(10))}}}"
+        return f"{{{span.line}, {span.column}, {c_string(text + chr(10))}}}"
 
 
 def _argument(argument: Argument, stage: int) -> Iterator[str]:
@@ -191,13 +206,15 @@ def _argument(argument: Argument, stage: int) -> Iterator[str]:
         yield from ("fault", str(stage))
     elif isinstance(argument, Arrivals):
         yield "arrivals"
-    else:
-        yield f"Size({integer(argument)})" if isinstance(argument, int) else single(argument)
+    elif isinstance(argument, int):
+        yield f"Size({c_integer(argument)})"
+    else:  # the double nearest to what the program says, rounded once
+        yield f"static_cast<float>({c_double(argument)})"
 
 
 def _memory(buffer: Buffer) -> str:
     """A buffer's name and bytes; for what the driver rounds, how, and where the scales are."""
-    parts = [string(buffer.name), f"Size({buffer.elements}LL) * Size(sizeof({buffer.element.value}))"]
+    parts = [c_string(buffer.name), f"Size({buffer.elements}LL) * Size(sizeof({buffer.element.value}))"]
     if buffer.element is Element.HALF and buffer.value is not None:
         parts.append("HALVES")
     if buffer.scales is not None:

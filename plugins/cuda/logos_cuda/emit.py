@@ -8,13 +8,12 @@ from functools import cache
 from importlib.resources import files
 from string import Template
 
+from logos import c_comment, c_string, driver_part, one_line
 from logos_cuda.driver import Driver
 from logos_cuda.stages import ForwardGraph, Kernel
-from logos_cuda.text import comment, one_line, string
 
 COMMON = "logos.cuh"
 LICENCE = "// The helper text is yours to use, change and pass on without conditions (MIT-0)."
-_DRIVER = ("narrow.cuh", "files.cuh", "values.cuh", "steps.cuh", "words.cuh")
 _MAIN = "main.cu"
 _INCLUDE = re.compile(r'^#include "([\w.]+)"\n', re.MULTILINE)
 _ONCE = re.compile(r"^#pragma once\n", re.MULTILINE)
@@ -38,7 +37,7 @@ def _head(driver: Driver) -> str:
     kind = "Real" if output.real else "Int"
     made = f"{len(graph.nodes)} ops in {len(driver.graph.stages)} stages, output {output.name}"
     shape = f"{output.rows} by {output.columns} of {kind}"
-    return f"// {comment(driver.file)} as a CUDA program, emitted by LOGOS: {made} ({shape}).\n{LICENCE}\n"
+    return f"// {c_comment(driver.file)} as a CUDA program, emitted by LOGOS: {made} ({shape}).\n{LICENCE}\n"
 
 
 def kernel_text(kernels: Iterable[Kernel]) -> Iterator[str]:
@@ -84,6 +83,7 @@ def template(name: str) -> str:
 
 
 def _driver_text(driver: Driver, kind: Sequence[str], file: str) -> str:
-    name = string(one_line(file))
+    name = c_string(one_line(file))
     begin = Template(template("begin.cu.in")).substitute(tables=driver.tables(), stages=driver.stages(), file=name)
-    return "\n".join((begin, *map(template, (*_DRIVER, *kind, _MAIN))))
+    own = map(template, ("narrow.cuh", "files.cuh", "steps.cuh", *kind, _MAIN))
+    return "\n".join((begin, *map(driver_part, ("words.h", "values.h")), *own))

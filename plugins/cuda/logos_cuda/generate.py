@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from logos import Graph, MoeWeights, Place, Q8Reference, Refusal, Refused, Spot, Unrolled, Value, unroll
+from logos import (
+    Graph,
+    MoeWeights,
+    Place,
+    Q8Reference,
+    Refusal,
+    Refused,
+    Spot,
+    Unrolled,
+    Value,
+    c_string,
+    one_line,
+    unroll,
+)
 from logos_cuda.driver import Driver
 from logos_cuda.emit import program_text
 from logos_cuda.lower import stored_graph
 from logos_cuda.stages import ForwardError, ForwardGraph, Kernel
 from logos_cuda.storage import EXPERTS, Multiply, Storage, name_of, storage_by
-from logos_cuda.text import one_line, string
 
 STEPS = 64
 """Steps of a prompt that are made at once unless asked otherwise."""
@@ -164,7 +176,7 @@ class _Driver(ManyDriver):
     def tables(self) -> str:
         many = self.made.many
         output = many.held[many.graph.output].name if many else -1
-        alone = string(one_line("; ".join(self.made.alone)))
+        alone = c_string(one_line("; ".join(self.made.alone)))
         lines = (f"const int CHUNK_OUTPUT = {output};", f"const char *const ALONE = {alone};")
         return "\n".join((super().tables(), *lines))
 

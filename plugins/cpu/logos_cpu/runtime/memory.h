@@ -1,9 +1,5 @@
 // Buffers, and how a weight in Q8_0 comes to lie in tiles.
 
-Size bytes_of(bool is_real) { return is_real ? Size(sizeof(Real)) : Size(sizeof(Int)); }
-
-const char *type_of(bool is_real) { return is_real ? "Real" : "Int"; }
-
 Size tiles_of(const Memory &kept) { return kept.groups * ((kept.rows + TILE - 1) / TILE); }
 
 Size bytes_of(const Memory &kept) {
@@ -107,4 +103,12 @@ void widen(int buffer, Real *to) {
             const Quant *const quants = reinterpret_cast<Quant *>(memory[buffer]) + row * kept.columns + b * BLOCK;
             for (Size i = 0; i < BLOCK; i++) at[i] = Real(quants[i]) * real(kept.scales)[row * blocks + b];
         }
+}
+
+void fetch(const Value &value, void *to) {
+    const Element element = buffers[value.buffer].element;
+    if (element == REAL || element == INT)
+        memcpy(to, memory[value.buffer], size_t(value.rows * value.columns * bytes_of(value.real)));
+    else
+        widen(value.buffer, static_cast<Real *>(to));
 }

@@ -99,7 +99,7 @@ void run() {
         }
     }
     for (Tap &tap : taps) tap.finish();
-    if (names.empty() && generated.empty()) print_lines(output, fetch(output));
+    if (names.empty() && generated.empty()) print_lines(output, elements_of(output));
     for (size_t i = 0; i < generated.size(); i++) printf("%s%lld", i ? " " : "", generated[i]);
     if (!generated.empty()) printf("\n");
 }

@@ -1,9 +1,5 @@
 // The leaves: from files, from the program's fills, or the ramp.
 
-Size bytes_of(bool is_real) { return is_real ? Size(sizeof(Real)) : Size(sizeof(Int)); }
-
-const char *type_of(bool is_real) { return is_real ? "Real" : "Int"; }
-
 std::string shape_of(const Leaf &leaf) {
     return std::to_string(leaf.rows) + " by " + std::to_string(leaf.columns) + " of " + type_of(leaf.real);
 }

@@ -240,7 +240,7 @@ void answer_prompt(const std::vector<Int> &ids) {
 
 bool launch_together() { return false; }
 
-Size make_together(std::vector<Tap> &, Size) { return 0; }
+Size make_together(const std::vector<Tap *> &, Size) { return 0; }
 
 bool run_more() {
     if (generation.prompts.empty()) return false;

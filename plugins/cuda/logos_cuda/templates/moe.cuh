@@ -39,7 +39,7 @@ bool launch_together() {
     return captured != nullptr;
 }
 
-Size make_together(std::vector<Tap> &, Size) { return 0; }
+Size make_together(const std::vector<Tap *> &, Size) { return 0; }
 
 bool run_more() {
     run();

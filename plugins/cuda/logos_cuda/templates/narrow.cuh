@@ -79,3 +79,8 @@ void bring_widened(int buffer, Real *to) {
     for (Size i = 0; i < kept.bytes; i++)
         to[i] = static_cast<Quant>(found[size_t(i)]) * half_value(scales[size_t(i / BLOCK)]);
 }
+
+void fetch(const Value &value, void *to) {
+    if (buffers[value.buffer].element == PLAIN) bring(value.buffer, to);
+    else bring_widened(value.buffer, static_cast<Real *>(to));
+}

@@ -10,6 +10,6 @@ void check_more() {}
 
 bool launch_together() { return false; }
 
-Size make_together(std::vector<Tap> &, Size) { return 0; }
+Size make_together(const std::vector<Tap *> &, Size) { return 0; }
 
 bool run_more() { return false; }

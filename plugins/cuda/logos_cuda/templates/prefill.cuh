@@ -59,28 +59,25 @@ bool make_chunk(Size first) {
     return found.kind == 0 || options.unchecked;
 }
 
-void make_alone(std::vector<Tap> &taps, Size step) {
+int number_of(const Tap *tap) { return int(tap->at() - values); }
+
+void make_alone(const std::vector<Tap *> &taps, Size step) {
     feed(options.tokens[size_t(step)], step);
     make_step(taps);
 }
 
 // Single steps for what a chunk has of its last step alone, such as a state; then the states are as it left them.
-void fill_in(std::vector<Tap> &taps, Size first, const States &before) {
-    bool due = false;
-    for (Tap &tap : taps) {
-        const int rows = chunk_rows[tap.number()];
-        tap.waits = rows == EACH || rows == ALIKE;
-        due = due || !tap.waits;
-    }
-    if (due) {
-        const States after = read_states();
-        write_states(before);
-        for (Size step = first; step < first + CHUNK_STEPS - 1; step++) make_alone(taps, step);
-        for (Tap &tap : taps)
-            if (chunk_rows[tap.number()] == BEFORE) tap.take();
-        write_states(after);
-    }
-    for (Tap &tap : taps) tap.waits = false;
+void fill_in(const std::vector<Tap *> &taps, Size first, const States &before) {
+    std::vector<Tap *> due;
+    for (Tap *tap : taps)
+        if (chunk_rows[number_of(tap)] != EACH && chunk_rows[number_of(tap)] != ALIKE) due.push_back(tap);
+    if (due.empty()) return;
+    const States after = read_states();
+    write_states(before);
+    for (Size step = first; step < first + CHUNK_STEPS - 1; step++) make_alone(due, step);
+    for (Tap *tap : due)
+        if (chunk_rows[number_of(tap)] == BEFORE) tap->take();
+    write_states(after);
 }
 
 // A value as a chunk holds it: its rows of all steps, or what the last one has.
@@ -91,14 +88,14 @@ Value in_chunk(int number) {
     return value;
 }
 
-void take_chunk(Tap &tap) {
-    const int rows = chunk_rows[tap.number()];
+void take_chunk(Tap *tap) {
+    const int rows = chunk_rows[number_of(tap)];
     if (rows == BEFORE) return;
-    const std::vector<char> found = fetch(in_chunk(tap.number()));
+    const std::vector<char> found = elements_of(in_chunk(number_of(tap)));
     const size_t size = rows == EACH ? found.size() / size_t(CHUNK_STEPS) : found.size();
     for (Size step = rows == LAST ? CHUNK_STEPS - 1 : 0; step < CHUNK_STEPS; step++) {
         const char *const from = &found[rows == EACH ? size_t(step) * size : 0];
-        tap.take(std::vector<char>(from, from + size));
+        tap->take(std::vector<char>(from, from + size));
     }
 }
 
@@ -113,9 +110,9 @@ void leave_output() {
 }
 
 // A fault is told by the single step that meets it.
-Size make_together(std::vector<Tap> &taps, Size first) {
+Size make_together(const std::vector<Tap *> &taps, Size first) {
     if (Size(options.tokens.size()) < first + CHUNK_STEPS || !rows_inside(first)) return 0;
-    for (Tap &tap : taps) make_room(chunk_buffers[tap.number()]);
+    for (const Tap *tap : taps) make_room(chunk_buffers[number_of(tap)]);
     const States before = read_states();
     if (!make_chunk(first)) {
         CHECK(cudaMemset(fault, 0, sizeof(Fault)));
@@ -124,7 +121,7 @@ Size make_together(std::vector<Tap> &taps, Size first) {
         end(DEVICE_FAILED, "many steps at once, from step " + std::to_string(first) + " on, report a fault that single steps do not");
     }
     fill_in(taps, first, before);
-    for (Tap &tap : taps) take_chunk(tap);
+    for (Tap *tap : taps) take_chunk(tap);
     leave_output();
     return CHUNK_STEPS;
 }

@@ -29,15 +29,15 @@ void feed(Int token, Int step) {
 bool launch_together();
 
 // Makes many steps at once from one on, where the kind of program does: how many.
-Size make_together(std::vector<Tap> &taps, Size first);
+Size make_together(const std::vector<Tap *> &taps, Size first);
 
-void make_step(std::vector<Tap> &taps) {
+void make_step(const std::vector<Tap *> &taps) {
     check_rows();
     const bool launched = launch_together();
     for (int stage = -1; stage < STAGES; stage++) {
         if (stage >= 0 && !launched) stages[stage]();
-        for (Tap &tap : taps)
-            if (!tap.waits && tap.at()->stage == stage) tap.take();
+        for (Tap *tap : taps)
+            if (tap->at()->stage == stage) tap->take();
     }
     CHECK(cudaStreamSynchronize(stream));
     check_fault();
@@ -60,6 +60,19 @@ void allow_files() {
     setrlimit(RLIMIT_NOFILE, &most);
 }
 
+// The sum of all elements: in double, or of Int with wrapping.
+void print_checksum(const Value &value, const std::vector<char> &data) {
+    double sum = 0;
+    unsigned long long wrapped = 0;
+    for (Size i = 0; i < value.rows * value.columns; i++) {
+        if (value.real) sum += double(real_at(data, i));
+        else wrapped += static_cast<unsigned long long>(integer_at(data, i));
+    }
+    if (value.real) printf("%.17g\n", sum);
+    else printf("%lld\n", static_cast<long long>(wrapped));
+}
+
+
 void run() {
     const Size given = Size(options.tokens.size());
     const Size more = options.generate > 1 ? options.generate - 1 : 0;
@@ -76,21 +89,23 @@ void run() {
         make_room(value->buffer);
         taps.emplace_back(name, *value, steps, taps.size());
     }
+    std::vector<Tap *> all;
+    for (Tap &tap : taps) all.push_back(&tap);
     std::vector<Int> tokens = options.tokens, generated;
     const Value &output = values[OUTPUT];
     for (Size step = 0; step < steps;) {
-        const Size made = make_together(taps, step);
+        const Size made = make_together(all, step);
         if (made == 0 && given) feed(tokens[size_t(step)], step);
-        if (made == 0) make_step(taps);
+        if (made == 0) make_step(all);
         step += made ? made : 1;
         if (options.generate > 0 && step >= given) {
-            generated.push_back(integer_at(fetch(output), 0));
+            generated.push_back(integer_at(elements_of(output), 0));
             tokens.push_back(generated.back());
         }
     }
     for (Tap &tap : taps) tap.finish();
-    if (CHECKSUM) print_checksum(output, fetch(output));
-    else if (names.empty() && generated.empty()) print_lines(output, fetch(output));
+    if (CHECKSUM) print_checksum(output, elements_of(output));
+    else if (names.empty() && generated.empty()) print_lines(output, elements_of(output));
     for (size_t i = 0; i < generated.size(); i++) printf("%s%lld", i ? " " : "", generated[i]);
     if (!generated.empty()) printf("\n");
 }

@@ -1,22 +1,20 @@
-"""The emitted program's command line, run on the host: its files, its output, its checks and its messages."""
+"""The emitted programs' command line, the same for both targets: its files, its output, its checks and its messages."""
 
 from __future__ import annotations
 
 import os
 import re
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from logos import Source
-from logos.check import read_program
-from logos.grammar import make_grammar
-from logos.ops import OPS
-from logos_cuda.emit import emit_forward
+from logos import Request, Source, make_job, make_manager
+from logos_cpu.building import executable
+from logos_cpu.options import Options
 from logos_cuda.host_build import compile_host
-from logos_cuda.lower import forward_graph
 
 DECODE = """\
 Let tok be a 1 by 1 tensor of Int.
@@ -43,23 +41,40 @@ Let row be row n of T.
 CHUNKED = "Let x be a 1 by 9000001 tensor of Real.\nLet y be x plus x.\n"
 
 
-def built(text: str, folder: Path, name: str = "p.lg", checksum: bool = False) -> Path:
-    """The program in a folder of its own, as `forward` beside its source."""
-    source = folder / "forward.cu"
-    graph = read_program(Source(name, text), make_grammar(OPS))
-    source.write_text(emit_forward(forward_graph(graph), checksum=checksum), encoding="utf-8")
-    compile_host(source, folder / "forward", flags=["-O1"])
-    return folder / "forward"
+def built(target: str, text: str, folder: Path, name: str = "p.lg", **options: object) -> Path:
+    """A target's program in a folder of its own, as `forward` beside its source."""
+    request = Request(Path("p.lg"), source=Source(name, text), options=options)
+    chosen, job = make_job(make_manager(), request, target)
+    (artifact,) = chosen.emit(job)
+    source, program = folder / artifact.path, folder / "forward"
+    source.write_text(artifact.text, encoding="utf-8")
+    if target == "cuda":
+        compile_host(source, program, flags=["-O1"])
+    else:
+        program.symlink_to(executable(source, Options()))
+    return program
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOGOS_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module", params=["cuda", "cpu"])
+def target(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
 @pytest.fixture(scope="module")
-def decode(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(DECODE, tmp_path_factory.mktemp("decode"), "/home/me/a %d \"b\".lg")
+def decode(target: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(target, DECODE, tmp_path_factory.mktemp("decode"), '/home/me/a %d "b".lg')
 
 
 @pytest.fixture(scope="module")
-def sums(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(SUMS, tmp_path_factory.mktemp("sums"))
+def sums(target: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built(target, SUMS, tmp_path_factory.mktemp("sums"))
 
 
 def run(program: Path, *arguments: str, code: int = 0) -> tuple[str, str]:
@@ -228,7 +243,7 @@ def test_help_says_every_option(decode: Path) -> None:
 
 
 def test_a_file_is_read_in_chunks_and_the_checksum_is_a_sum_in_double(tmp_path: Path) -> None:
-    program = built(CHUNKED, tmp_path, checksum=True)
+    program = built("cuda", CHUNKED, tmp_path, kind="op")
     x = np.random.default_rng(2).standard_normal(9_000_001).astype(np.float32)
     folder = raw(tmp_path / "given", x=x)
     due = float(np.cumsum((x + x).astype(np.float64))[-1])

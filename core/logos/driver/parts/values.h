@@ -1,11 +1,17 @@
 // Values read back: printed, or written as NumPy arrays.
 
-std::vector<char> fetch(const Value &value) {
+Size bytes_of(bool is_real) { return is_real ? Size(sizeof(Real)) : Size(sizeof(Int)); }
+
+const char *type_of(bool is_real) { return is_real ? "Real" : "Int"; }
+
+// The target's: the elements of a value as they lie, as Real or Int.
+void fetch(const Value &value, void *to);
+
+// The elements of a value in the program's shape.
+std::vector<char> elements_of(const Value &value) {
     const Size size = bytes_of(value.real);
     std::vector<char> found(size_t(value.rows * value.columns * size));
-    const Element element = buffers[value.buffer].element;
-    if (element == REAL || element == INT) memcpy(found.data(), memory[value.buffer], found.size());
-    else widen(value.buffer, reinterpret_cast<Real *>(found.data()));
+    fetch(value, found.data());
     if (!value.transposed) return found;
     std::vector<char> turned(found.size());
     for (Size r = 0; r < value.rows; r++)
@@ -82,7 +88,7 @@ class Tap {
         write(head.data(), head.size());
     }
 
-    void take() { take(fetch(*value)); }
+    void take() { take(elements_of(*value)); }
 
     void take(std::vector<char> found) {
         data.swap(found);
