@@ -1,4 +1,4 @@
-"""A checkpoint of random weights in Q8_0, in the shape of Qwen3-0.6B, with two layers more: for rates where no trained model is at hand.
+"""A checkpoint of random weights in Q8_0, in the shape of Qwen3-0.6B with two layers more: for rates.
 
     python benchmarks/random_checkpoint.py OUT.gguf [--layers 30]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 from pathlib import Path
@@ -74,6 +75,31 @@ def test_every_level_that_is_here_says_the_same_at_any_number_of_threads(artifac
             else:
                 assert "this processor has not what" in done.stderr or "there is no" in done.stderr
     assert tried >= 3
+
+
+STAND_IN = """\
+#include <immintrin.h>
+inline __m256i dot_of_bytes(__m256i sums, __m256i a, __m256i b) {
+    int sum[8];
+    unsigned char x[32];
+    signed char y[32];
+    _mm256_storeu_si256((__m256i *)sum, sums);
+    _mm256_storeu_si256((__m256i *)x, a);
+    _mm256_storeu_si256((__m256i *)y, b);
+    for (int i = 0; i < 32; i++) sum[i / 4] += x[i] * y[i];
+    return _mm256_loadu_si256((const __m256i *)sum);
+}
+#define _mm256_dpbusd_avx_epi32 dot_of_bytes
+"""
+"""AVX-VNNI's instruction, of which few processors have the form that level 2 takes."""
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="takes an x86 processor")
+def test_avxvnni_says_the_same_by_a_stand_in(artifact: Path, due: list[int]) -> None:
+    (artifact / "vnni.h").write_text(STAND_IN, "utf-8")
+    flags = ("-DLOGOS_ONLY=2", "-DLOGOS_PORTABLE", "-mavx2", "-mfma", "-mf16c", "-include", "vnni.h")
+    program = built(artifact, "avxvnni", find_compiler(Options()), *flags)
+    assert ids(program, "-t", 2, "--level", "avxvnni") == due
 
 
 @pytest.mark.skipif(shutil.which("clang++") is None, reason="takes clang++")

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from logos.cli.main import cli
 
 CASES = ("llama-tiny-untied", "llama-tiny-rope3", "qwen3-tiny", "qwen3moe-tiny", "qwen35-tiny", "qwen35moe-tiny")
+FLOAT_FILES = ("llama-tiny-untied", "llama-tiny-rope3")
+"""Of the others there is no room for them here."""
+
 EXACT = 1e-4
 """Of the largest logit."""
 
@@ -50,6 +53,18 @@ def test_exact_gives_the_logits_of_the_weights(
         more = ("-D", "multiply=exact", "-D", f"threads={threads}", "-D", f"q8={q8}")
         found = logits(oracles / case / f"{case}-q8_0.gguf", oracle_cases[case]["tokens"], tmp_path, *more)
         due = np.load(oracles / case / "logits_q8_weights_f64.npy")
+        assert np.abs(found - due).max() <= EXACT * np.abs(due).max()
+        assert np.array_equal(found.argmax(axis=1), due.argmax(axis=1))
+
+
+@pytest.mark.parametrize("case", FLOAT_FILES)
+def test_exact_gives_the_logits_of_a_float32_file(
+    oracles: Path, oracle_cases: dict[str, Any], tmp_path: Path, case: str
+) -> None:
+    checkpoint, tokens = oracles / case / f"{case}-f32.gguf", oracle_cases[case]["tokens"]
+    due = np.load(oracles / case / "logits_f64.npy")
+    for threads in (1, 2):
+        found = logits(checkpoint, tokens, tmp_path, "-D", "multiply=exact", "-D", f"threads={threads}")
         assert np.abs(found - due).max() <= EXACT * np.abs(due).max()
         assert np.array_equal(found.argmax(axis=1), due.argmax(axis=1))
 

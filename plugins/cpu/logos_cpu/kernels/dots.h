@@ -53,13 +53,17 @@ inline __m256 scales_of(const Byte *block, int q) {
     return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(block + 16 * q)));
 }
 
-// Four products a lane, added. The unsigned factor of an instruction is the size of a weight, and its sign goes to the
-// activation: no sum of two passes 16 bits.
+// Four products a lane, added: the factor that an instruction takes as unsigned is a weight plus 128, and sums start at the
+// offsets; without VNNI it is a weight's size, whose sign goes to the activation: so no sum of two passes 16 bits.
 #if LOGOS_LEVEL == 2
-inline __m256i add_products(__m256i sum, __m256i size, __m256i weights, __m256i x) {
-    return _mm256_dpbusd_avx_epi32(sum, size, _mm256_sign_epi8(x, weights));
+inline __m256i start_of(const Activations &a, Size b) { return _mm256_set1_epi32(a.offsets[b]); }
+inline __m256i size_of(__m256i weights) { return _mm256_xor_si256(weights, _mm256_set1_epi8(-128)); }
+inline __m256i add_products(__m256i sum, __m256i size, __m256i, __m256i x) {
+    return _mm256_dpbusd_avx_epi32(sum, size, x);
 }
 #else
+inline __m256i start_of(const Activations &, Size) { return _mm256_setzero_si256(); }
+inline __m256i size_of(__m256i weights) { return _mm256_abs_epi8(weights); }
 inline __m256i add_products(__m256i sum, __m256i size, __m256i weights, __m256i x) {
     const __m256i pairs = _mm256_maddubs_epi16(size, _mm256_sign_epi8(x, weights));
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
@@ -72,8 +76,8 @@ inline __m256i weights_of(const Byte *from) { return _mm256_loadu_si256(reinterp
 inline void one_row(const Byte *tile, Size blocks, const Activations &a, Real *made) {
     __m256 sums[4] = {_mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps(), _mm256_setzero_ps()};
     for (Size b = 0; b < blocks; b++, tile += TILE_BLOCK_BYTES) {
-        __m256i whole[4] = {_mm256_setzero_si256(), _mm256_setzero_si256(), _mm256_setzero_si256(),
-                            _mm256_setzero_si256()};
+        const __m256i start = start_of(a, b);
+        __m256i whole[4] = {start, start, start, start};
         for (int g = 0; g < 8; g++) {
             const Byte *from = tile + 2 * TILE + g * 4 * TILE;
             _mm_prefetch(reinterpret_cast<const char *>(from + 3 * TILE_BLOCK_BYTES), _MM_HINT_T0);
@@ -81,7 +85,7 @@ inline void one_row(const Byte *tile, Size blocks, const Activations &a, Real *m
             const __m256i x = _mm256_set1_epi32(int(four(a.quants + b * BLOCK + 4 * g)));
             for (int q = 0; q < 4; q++) {
                 const __m256i weights = weights_of(from + 32 * q);
-                whole[q] = add_products(whole[q], _mm256_abs_epi8(weights), weights, x);
+                whole[q] = add_products(whole[q], size_of(weights), weights, x);
             }
         }
         const __m256 own = _mm256_set1_ps(a.scales[b]);
@@ -103,10 +107,10 @@ void tile_dots(const Byte *tile, Size blocks, const Activations (&a)[ROWS], Real
         for (Size b = 0; b < blocks; b++) {
             const Byte *block = tile + b * TILE_BLOCK_BYTES;
             __m256i whole[ROWS];
-            for (int r = 0; r < ROWS; r++) whole[r] = _mm256_setzero_si256();
+            for (int r = 0; r < ROWS; r++) whole[r] = start_of(a[r], b);
             for (int g = 0; g < 8; g++) {
                 const __m256i weights = weights_of(block + 2 * TILE + g * 4 * TILE + 32 * q);
-                const __m256i size = _mm256_abs_epi8(weights);
+                const __m256i size = size_of(weights);
                 for (int r = 0; r < ROWS; r++) {
                     const __m256i x = _mm256_set1_epi32(int(four(a[r].quants + b * BLOCK + 4 * g)));
                     whole[r] = add_products(whole[r], size, weights, x);
