@@ -42,8 +42,17 @@ def faults(bench: Bench, cases: Sequence[Case], steps: Sequence[Collection[str]]
     return found
 
 
+BATCH = 6
+"""Cases at once: what they read out, in every way, is in memory together."""
+
+
 def compared(bench: Bench, cases: Sequence[Case], steps: Sequence[Collection[str]], order: str) -> list[str]:
     """What is wrong with the cases against the reference machine, and with any way of running them."""
+    batches = [cases[first : first + BATCH] for first in range(0, len(cases), BATCH)]
+    return [wrong for batch in batches for wrong in _wrong(bench, batch, steps, order)]
+
+
+def _wrong(bench: Bench, cases: Sequence[Case], steps: Sequence[Collection[str]], order: str) -> list[str]:
     results = bench.run(cases, LOGOS_HOST_ORDER=order)
     wrong = [text for one, result in zip(cases, results, strict=True) for text in differences(one, result)]
     return [*wrong, *faults(bench, cases, steps, order)]
