@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 
 TYPE_CHECKING = False  # typing costs more than all else that a build with nothing to do imports
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command line and exits."""
+    """Runs the command line and exits. Without arguments the process is the command's alone and its words are."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -22,6 +23,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         said = nothing_to_do(words[1:])
         if said is not None and _prints(said):
+            if arguments is None:
+                # All is printed, and taking the interpreter down costs as much as most of the looking.
+                os._exit(0)
             sys.exit(0)
     from logos.cli.main import main as run
 

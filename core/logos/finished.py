@@ -9,16 +9,16 @@ from __future__ import annotations
 import os
 import sys
 
-from logos.stamps import RACY, Stamp, installed, listing, output_stamp, stamp
+from logos.stamps import RACY, installed, listing, output_seen, said_of, seen, stamp
 
 # Each module that this one imports is paid for by every build with nothing to do: typing, contextlib and json are
 # dearer than all that is compared here.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 FINISHED = "finished.txt"
-_FORMAT = 3
+_FORMAT = 4
 _PRIVATE = ".logos"
 
 
@@ -36,22 +36,20 @@ def account(
     variables that decided it, and what the same command is to print where nothing is to do. None where something it
     read may have changed since it began (nanoseconds since the epoch), or where a path holds a line break.
 
-    It is lines: the circumstances, ninja, how many lines of each kind follow, those lines, what to print.
+    It is lines: the circumstances, ninja, how many of each kind follow, for each kind their names and then what was
+    seen of them, what to print.
     """
     stamps = {path: stamp(path) for path in read}
     if any(found is not None and max(found[1:3]) > began - RACY for found in stamps.values()):
         return None
-    kinds = (
-        [f"{_text(found)} {path}" for path, found in stamps.items()],
-        [f"{path}\n{listing(path)!r}" for path in listed],
-        [f"{_text(output_stamp(path))} {path}" for path in written],
-        [f"{name}\n{os.environ.get(name)!r}" for name in environment],
-    )
-    lines = [_circumstances(arguments), ninja, " ".join(str(len(kind)) for kind in kinds)]
-    for kind in kinds:
-        lines += kind
+    named = (list(listed), list(written), list(environment))
+    kinds: _Kinds = [(list(stamps), list(map(said_of, stamps.values())))]
+    kinds += [(names, list(map(look, names))) for look, names in zip(_LOOKS[1:], named, strict=True)]
+    lines = [_circumstances(arguments), ninja, " ".join(str(len(names)) for names, _ in kinds)]
+    for names, found in kinds:
+        lines += [*names, *found]
     text = "\n".join([*lines, said])
-    return text if _parsed(text) == (lines[0], ninja, *kinds, said) else None
+    return text if _parsed(text) == (lines[0], ninja, kinds, said) else None
 
 
 def nothing_to_do(arguments: Sequence[str]) -> str | None:
@@ -62,40 +60,45 @@ def nothing_to_do(arguments: Sequence[str]) -> str | None:
         try:
             with open(os.path.join(private, FINISHED), "rb") as file:
                 text = file.read().decode("utf-8", "surrogateescape")
-            circumstances, ninja, read, listed, written, environment, said = _parsed(text)
-        except (OSError, ValueError, IndexError):
+            circumstances, ninja, kinds, said = _parsed(text)
+        except (OSError, ValueError):
             continue
-        if circumstances == _circumstances(arguments) and _holds(read, listed, written, environment):
-            return said if _ninja_is_idle(ninja, private) else None
+        if circumstances == _circumstances(arguments):
+            # Ninja looks at most of the same files: on another core, where there is one, at the same time.
+            ninja_is_idle = _ask_ninja(ninja, private)
+            held = _holds(kinds)
+            return said if ninja_is_idle() and held else None
     return None
 
 
-_Parsed = tuple[str, str, list[str], list[str], list[str], list[str], str]
+def _names(folder: str) -> str:
+    return repr(listing(folder))
 
 
-def _parsed(text: str) -> _Parsed:
-    """The parts of an account. Raises ValueError and IndexError for what is none."""
+def _value(variable: str) -> str:
+    return repr(os.environ.get(variable))
+
+
+_LOOKS = (seen, _names, output_seen, _value)
+"""How each kind is looked at: what was read, folders whose names decided, what was written, environment variables."""
+
+
+_Kinds = list[tuple[list[str], list[str]]]
+
+
+def _parsed(text: str) -> tuple[str, str, _Kinds, str]:
+    """The parts of an account. Raises ValueError for what is none, or not the whole of one."""
     circumstances, ninja, counts, rest = text.split("\n", 3)
-    read, listed, written, environment = map(int, counts.split(" "))
-    lines = rest.split("\n", read + 2 * listed + written + 2 * environment)
-    first, second, third = read, read + 2 * listed, read + 2 * listed + written
-    return (
-        circumstances,
-        ninja,
-        lines[:first],
-        _pairs(lines[first:second]),
-        lines[second:third],
-        _pairs(lines[third:-1]),
-        lines[read + 2 * listed + written + 2 * environment],
-    )
-
-
-def _pairs(lines: list[str]) -> list[str]:
-    return ["\n".join(lines[place : place + 2]) for place in range(0, len(lines), 2)]
-
-
-def _text(found: Stamp | None) -> str:
-    return "-" if found is None else ",".join(map(str, found))
+    numbers = [int(count) for count in counts.split(" ")]
+    *lines, said = rest.split("\n", 2 * sum(numbers))
+    if len(numbers) != len(_LOOKS) or len(lines) != 2 * sum(numbers):
+        raise ValueError("an account that was cut short")
+    kinds: _Kinds = []
+    place = 0
+    for number in numbers:
+        kinds.append((lines[place : place + number], lines[place + number : place + 2 * number]))
+        place += 2 * number
+    return circumstances, ninja, kinds, said
 
 
 def _circumstances(arguments: Sequence[str]) -> str:
@@ -103,37 +106,31 @@ def _circumstances(arguments: Sequence[str]) -> str:
     return repr((_FORMAT, list(arguments), os.getcwd(), sys.executable, sys.version, sys.path, installed()))
 
 
-def _holds(read: list[str], listed: list[str], written: list[str], environment: list[str]) -> bool:
-    for line in read:
-        seen, _, path = line.partition(" ")
-        if _text(stamp(path)) != seen:
-            return False
-    for line in written:
-        seen, _, path = line.partition(" ")
-        if _text(output_stamp(path)) != seen:
-            return False
-    for pair in listed:
-        path, _, seen = pair.partition("\n")
-        if repr(listing(path)) != seen:
-            return False
-    return all(repr(os.environ.get(pair.partition("\n")[0])) == pair.partition("\n")[2] for pair in environment)
+def _holds(kinds: _Kinds) -> bool:
+    return all(list(map(look, names)) == before for look, (names, before) in zip(_LOOKS, kinds, strict=True))
 
 
-def _ninja_is_idle(ninja: str, private: str) -> bool:
-    """Whether ninja, run without running anything, finds no work. No subprocess module: it costs as much as ninja."""
+def _ask_ninja(ninja: str, private: str) -> Callable[[], bool]:
+    """Starts ninja, which runs nothing, and returns what waits for its word: whether it finds no work. What it
+    complains of is for the closer look to say. No subprocess module: it costs as much as ninja."""
     end, into = os.pipe()
-    actions = [(os.POSIX_SPAWN_DUP2, into, 1), (os.POSIX_SPAWN_CLOSE, end), (os.POSIX_SPAWN_CLOSE, into)]
+    copies = [(os.POSIX_SPAWN_DUP2, into, descriptor) for descriptor in (1, 2)]
+    closed = [(os.POSIX_SPAWN_CLOSE, descriptor) for descriptor in (end, into)]
     try:
-        process = os.posix_spawn(ninja, [ninja, "-C", private, "-n"], os.environ, file_actions=actions)
+        process = os.posix_spawn(ninja, [ninja, "-C", private, "-n"], os.environ, file_actions=[*copies, *closed])
     except OSError:
         os.close(end)
-        return False
+        return lambda: False
     finally:
         os.close(into)
-    with open(end, "rb") as output:
-        text = output.read()
-    _, status = os.waitpid(process, 0)
-    return status == 0 and b"ninja: no work to do." in text
+
+    def is_idle() -> bool:
+        with open(end, "rb") as output:
+            text = output.read()
+        _, status = os.waitpid(process, 0)
+        return status == 0 and b"ninja: no work to do." in text
+
+    return is_idle
 
 
 def _out_folders(arguments: Sequence[str]) -> Iterator[str]:

@@ -32,6 +32,29 @@ def output_stamp(path: str) -> Stamp | None:
     return [found.st_size, found.st_mtime_ns] if stat.S_ISREG(found.st_mode) else None
 
 
+def said_of(found: Stamp | None) -> str:
+    """A stamp as text; `-` for none."""
+    return "-" if found is None else ",".join(map(str, found))
+
+
+def seen(path: str) -> str:
+    """`said_of(stamp(path))`, written out: a build with nothing to do asks it of every file."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return "-"
+    return f"{found.st_size},{found.st_mtime_ns},{found.st_ctime_ns},{found.st_ino}"
+
+
+def output_seen(path: str) -> str:
+    """`said_of(output_stamp(path))`, written out likewise."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return "-"
+    return f"{found.st_size},{found.st_mtime_ns}" if stat.S_ISREG(found.st_mode) else "-"
+
+
 def listing(folder: str) -> list[str]:
     """The names in a folder but for hidden ones, in order; none where there is no folder."""
     try:
@@ -40,16 +63,14 @@ def listing(folder: str) -> list[str]:
         return []
 
 
-def installed() -> list[list[object]]:
-    """Every installed distribution's folder with the times of it and of its entry points: what decides which plugins
+def installed() -> list[str]:
+    """Every installed distribution's folder with the stamps of it and of its entry points: what decides which plugins
     there are."""
-    found: list[list[object]] = []
+    found = []
     for folder in sys.path:
         try:
-            entries = [entry for entry in os.scandir(folder or ".") if entry.name.endswith((".dist-info", ".egg-info"))]
+            paths = [one.path for one in os.scandir(folder or ".") if one.name.endswith((".dist-info", ".egg-info"))]
         except OSError:
             continue
-        for entry in entries:
-            points = stamp(os.path.join(entry.path, "entry_points.txt"))
-            found.append([entry.path, entry.stat().st_mtime_ns, points])
-    return sorted(found, key=lambda one: str(one[0]))
+        found += [f"{path} {seen(path)} {seen(f'{path}/entry_points.txt')}" for path in paths]
+    return sorted(found)

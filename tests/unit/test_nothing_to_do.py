@@ -12,10 +12,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from process import environment, logos
+from process import PLUGIN, environment, logos
 from toy_build import PROGRAM
 
 BUILD = ("build", "p.lg", "--target", "toy", "--family", "toy", "-D", "weights=raw", "-D", "tool=copy")
+IDLE = [
+    "p for toy → build/p/toy",
+    "nothing to do: 1 artifact up to date",
+    "next: logos verify p.lg --target toy --family toy -D tool=copy -D weights=raw",
+]
+"""What BUILD prints where nothing is to do."""
 
 
 def settle() -> None:
@@ -39,7 +45,8 @@ def account(folder: Path) -> Path:
 def imports(folder: Path, *arguments: str) -> list[str]:
     """The modules that a command imports, and that it succeeds."""
     program = (
-        "import sys\nfrom logos.entry import main\ntry:\n    main()\nfinally:\n    print('LOADED', *sys.modules)\n"
+        "import sys\nfrom logos.entry import main\n"
+        "try:\n    main(sys.argv[1:])\nfinally:\n    print('LOADED', *sys.modules)\n"
     )
     command = [sys.executable, "-c", program, *arguments]
     ran = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=True)
@@ -53,11 +60,47 @@ def test_nothing_heavy_is_imported_and_the_same_is_printed(built: Path) -> None:
     assert heavy & set(first) >= {"click", "pluggy", "toy_plugin"}
     assert heavy & set(second) == set()
     for _ in range(2):
-        assert logos(built, *BUILD).stdout == (
-            "p for toy → build/p/toy\n"
-            "nothing to do: 1 artifact up to date\n"
-            "next: logos verify p.lg --target toy --family toy -D tool=copy -D weights=raw\n"
-        )
+        assert logos(built, *BUILD).stdout.splitlines() == IDLE
+
+
+def test_an_account_that_was_cut_short_is_not_believed(built: Path) -> None:
+    lines = account(built).read_text().split("\n")
+    read, listed = map(int, lines[2].split(" ")[:2])
+    assert read > 0
+    assert listed == 0
+    # All that is left of it holds.
+    account(built).write_text("\n".join(lines[: 3 + 2 * read + 1]))
+    assert logos(built, *BUILD).stdout.splitlines() == IDLE
+
+
+def test_what_ninja_complains_of_is_left_to_the_closer_look(built: Path) -> None:
+    (built / "build/.logos/build.ninja").unlink()
+    ran = logos(built, *BUILD)
+    assert (ran.returncode, ran.stdout.splitlines(), ran.stderr) == (0, IDLE, "")
+
+
+def test_the_command_that_has_the_process_alone_says_all_before_it_ends(built: Path) -> None:
+    program = "import atexit\nfrom logos.entry import main\natexit.register(print, 'TAKEN DOWN')\n"
+    for called, last in (("main()", IDLE[-1]), ("import sys\nmain(sys.argv[1:])", "TAKEN DOWN")):
+        for _ in range(2):
+            command = [sys.executable, "-c", program + called, *BUILD]
+            ran = subprocess.run(command, cwd=built, env=environment(), capture_output=True, text=True, check=True)
+        assert ran.stdout.splitlines()[: len(IDLE)] == IDLE
+        assert ran.stdout.splitlines()[-1] == last
+
+
+def test_code_that_was_edited_in_place_and_dated_back_is_looked_at(built: Path) -> None:
+    plugin = built / "plugin"
+    shutil.copytree(PLUGIN, plugin, ignore=shutil.ignore_patterns("__pycache__"))
+    changes = {"PYTHONPATH": os.pathsep.join([os.fspath(plugin), os.environ.get("PYTHONPATH", "")])}
+    settle()
+    for _ in range(2):
+        assert logos(built, *BUILD, changes=changes).stdout.splitlines() == IDLE
+    text = (plugin / "toy_plugin.py").read_text()
+    (plugin / "toy_plugin.py").write_text(text.replace('f"{node.line}: {node.op.name}"', '"all new"'))
+    os.utime(plugin / "toy_plugin.py", (1, 1))
+    assert logos(built, *BUILD, changes=changes).returncode == 0
+    assert "all new" in (built / "build/p/toy/program.txt").read_text()
 
 
 @pytest.mark.parametrize("flag", ["-q", "--json", "-v"])
