@@ -1,4 +1,5 @@
-"""The contents of what weights are read from, as digests: a file that was only touched is the file it was."""
+"""The contents of what weights are read from, and of the code that reads it, as digests: a file that was only touched
+is the file it was."""
 
 from __future__ import annotations
 
@@ -24,12 +25,16 @@ _CHUNK = 4 << 20
 
 
 class Inputs:
-    """Digests of files, remembered in a build's private folder by stamp: each file is read once until it changes."""
+    """Digests of files, remembered in a build's private folder by stamp: each file is read once until it changes.
+
+    Digests of code are kept for one plan, whose artifacts mostly share theirs.
+    """
 
     def __init__(self, private: Path, watch: Watch) -> None:
         self.file, self.watch = private / KNOWN, watch
         self.known: dict[str, tuple[Stamp, str]] = {}
         self.used: dict[str, tuple[Stamp, str]] = {}
+        self._code: dict[tuple[frozenset[str], Callable[[Path], bool] | None], str] = {}
         with suppress(OSError, ValueError):
             self.known = {path: (one[0], one[1]) for path, one in json.loads(self.file.read_bytes()).items()}
 
@@ -47,6 +52,14 @@ class Inputs:
         if now is not None and now == stamp(name) and max(now[1:3]) < began - RACY:
             self.used[name] = now, found
         return found
+
+    def code(self, modules: Iterable[str], among: Callable[[Path], bool] | None = None) -> str:
+        """One digest of the source files of the packages that hold these modules; of those `among`, if it is given."""
+        packages = frozenset(module.partition(".")[0] for module in modules)
+        if (packages, among) not in self._code:
+            files = package_files(packages)
+            self._code[packages, among] = code_digest(file for file in files if among is None or among(file))
+        return self._code[packages, among]
 
     def _read(self, path: Path) -> str:
         digest, done = hashlib.sha256(), 0

@@ -32,6 +32,10 @@ COMPILERS = "compilers"
 _COMPILER = 2 << 30
 RECONSIDER = "reconsider"
 """The rule by which build.ninja has itself written anew."""
+_LOGOS = "logos"
+_ONE_THREAD = "OPENBLAS_NUM_THREADS=1"
+"""For numpy in steps that multiply nothing, or little: a thread for each core is made as it is loaded, which takes
+longer than all that such a step computes."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +59,9 @@ def ninja_text(plan: Plan, again: Sequence[str] | None, preview: Preview | None 
     writer.variable("ninja_required_version", NINJA_VERSION)
     writer.variable("builddir", ".")
     python = value(shell_words([sys.executable, "-m", "logos"]))
+    writer.variable(_LOGOS, f"{_ONE_THREAD} {python}")
     for command in ("author", "emit", "extract"):
-        writer.rule(command, f"{python} {command} $arguments", "$title", restat=True, generator=True)
+        writer.rule(command, f"${_LOGOS} {command} $arguments", "$title", restat=True, generator=True)
     # One long extraction at a time: the disk is what they wait for, and each shows its progress on the one terminal.
     writer.pool(WEIGHTS, 1)
     if any(rule.pool == COMPILERS for rule in plan.rules):
@@ -85,7 +90,7 @@ def ninja_text(plan: Plan, again: Sequence[str] | None, preview: Preview | None 
             names.all(step.inputs) if step.record is None else None,
             implicit,
             names.all(step.after),
-            _variables(step),
+            {**_variables(step), **({_LOGOS: python} if step.long else {})},
             pool=WEIGHTS if step.long else None,
         )
     return buffer.getvalue()

@@ -258,14 +258,14 @@ class _Planner:
     def _extract(self, job: Job, weight_file: WeightFile) -> Step:
         path = self.own / "extractions" / f"{weight_file.path}.json"
         unneeded = self.preview and not path.exists()
-        text = "" if unneeded else extraction_record(job, weight_file, self.inputs.digest, self._readers(job))
+        text = "" if unneeded else extraction_record(job, weight_file, self.inputs, self._readers(job))
         read = tuple(map(absolute, job_files(job)))
         return extract_step(self.order, job, weight_file, read, self._record(path, text))
 
     def _recording(self, job: Job, recording: Recording) -> Step:
         path = self.own / "extractions" / f"{recording.path}.json"
         unneeded = self.preview and not path.exists()
-        text = "" if unneeded else recording_record(job, recording, self.inputs.digest, self._readers(job))
+        text = "" if unneeded else recording_record(job, recording, self.inputs, self._readers(job))
         read = tuple(map(absolute, job_files(job)))
         return recording_step(self.order, recording, read, self._record(path, text))
 

@@ -6,13 +6,13 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from logos.extraction import weight_file as all_weights
 from logos.hookspecs import Artifact, Job, Recording, Rule, Steps, WeightFile
-from logos.inputs import code_digest, package_files
+from logos.inputs import Inputs
 from logos.job import Request
 from logos.recording import recorded_recipe
 from logos.selection import Order
@@ -153,26 +153,23 @@ def text_record(texts: Mapping[str, str]) -> str:
     return _json({path: text_digest(text) for path, text in texts.items()})
 
 
-def extraction_record(
-    job: Job, weight_file: WeightFile, digest: Callable[[Path], str], readers: Iterable[str]
-) -> str:
+def extraction_record(job: Job, weight_file: WeightFile, inputs: Inputs, readers: Iterable[str]) -> str:
     """What decides a weight file's bytes: the recipe, the contents of the files that it is read from, and the code of
     the modules that read and compute it (`readers`, beside LOGOS's own).
 
     A program changed in its operations alone, an option that says nothing of weights, a file that was touched extract
     nothing again.
     """
-    sources = {os.path.abspath(path): digest(path) for path in extraction_sources(job, weight_file)}
-    code = code_digest(file for file in package_files(["logos", *readers]) if _reads_weights(file))
+    sources = {os.path.abspath(path): inputs.digest(path) for path in extraction_sources(job, weight_file)}
+    code = inputs.code(["logos", *readers], _reads_weights)
     return _json({**recipe_record(job.binding, weight_file), "sources": sources, "code": code})
 
 
-def recording_record(job: Job, recording: Recording, digest: Callable[[Path], str], readers: Iterable[str]) -> str:
+def recording_record(job: Job, recording: Recording, inputs: Inputs, readers: Iterable[str]) -> str:
     """What decides a recording's bytes: the program, where its weights come from and what lies there, and the code of
     LOGOS, of the modules that read weights and of the ops."""
-    sources = {os.path.abspath(path): digest(path) for path in recording_sources(job)}
-    ops = sorted({node.op.value.__module__ for node in job.graph.nodes})
-    code = code_digest(package_files(["logos", *readers, *ops]))
+    sources = {os.path.abspath(path): inputs.digest(path) for path in recording_sources(job)}
+    code = inputs.code(["logos", *readers, *(node.op.value.__module__ for node in job.graph.nodes)])
     return _json({**recorded_recipe(job.binding, recording), "sources": sources, "code": code})
 
 

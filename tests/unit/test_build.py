@@ -14,6 +14,7 @@ from toy_build import PROGRAM, Toy, stamps
 
 from logos.manager import make_manager
 from logos.ninja_file import ninja_text
+from logos.ninja_run import find_ninja
 from logos.plan import make_plan
 from logos.selection import Flags, select
 
@@ -260,3 +261,17 @@ def test_small_weight_files_are_extracted_several_at_a_time_and_long_ones_one_at
     edges = re.split(r"\n(?=build )", ninja_text(plan, None))
     pools = {re.findall("title = (.*)", edge)[0]: "pool = weights" in edge for edge in edges if ": extract" in edge}
     assert pools == {"extract raw of p for toy": False, "extract raw of long for toy": True}
+
+
+def test_numpy_makes_its_threads_for_long_steps_alone(toy: Toy, tmp_path: Path) -> None:
+    toy.write("long.lg", PROGRAM.replace("2 by 3", "2 by 2097152"))
+    selection = select(("p.lg", "long.lg"), Flags(("toy",), family="toy", defines={"weights": "raw"}))
+    plan = make_plan(make_manager(), selection, preview=True)
+    (tmp_path / "build.ninja").write_text(ninja_text(plan, None))
+    said = subprocess.run([find_ninja(), "-C", tmp_path, "-t", "commands"], check=True, capture_output=True, text=True)
+    threads = {}
+    for line in said.stdout.splitlines():
+        before, _, words = line.partition(f"{sys.executable} -m logos ")
+        threads[" ".join((words.split()[0], Path(words.split()[1]).stem))] = before
+    one = "OPENBLAS_NUM_THREADS=1 "
+    assert threads == {"emit p": one, "extract p": one, "emit long": one, "extract long": ""}

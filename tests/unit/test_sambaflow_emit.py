@@ -145,6 +145,32 @@ def test_a_table_beyond_32_bits_is_refused_at_its_sentence() -> None:
     assert Layout(sambaflow_job(text.replace("649", "648"))).checks == (("p", "t", 2147483648),)
 
 
+@pytest.mark.parametrize("place", ["before", "after"])
+@pytest.mark.parametrize("wrong", ["def helper(:\n    pass", "known = (newer := 1)", "1 +"])
+def test_every_part_of_a_module_must_parse_as_the_vendor_s_python(wrong: str, place: str) -> None:
+    model = emit_torch_module(SHORT).model_py
+    before = model.replace("\n\n\nclass ", f"\n\n\n{wrong}\n\n\nclass ", 1)
+    given = before if place == "before" else f"{model}\n\n{wrong}\n"
+    assert given != model
+    for _ in range(2):
+        with pytest.raises(SyntaxError):
+            operations(given)
+        assert operations(model) == {"silu": 1, "plus": 1}
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        'TEXT = """one\n\n\ntwo"""',
+        "if True:\n    pass\n\n\nelse:\n    pass",
+        "@property\n\n\ndef decorated():\n    pass",
+    ],
+)
+def test_a_module_that_is_whole_though_its_parts_are_not_is_read(more: str) -> None:
+    model = emit_torch_module(SHORT).model_py
+    assert operations(f"{model}\n\n{more}\n") == {"silu": 1, "plus": 1}
+
+
 def test_a_module_with_other_operations_than_the_program_stops_emission() -> None:
     model = emit_torch_module(SHORT).model_py
     assert operations(model) == {"silu": 1, "plus": 1}

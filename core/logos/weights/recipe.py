@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,12 +26,17 @@ def recipe_record(binding: Binding, weight_file: WeightFile) -> dict[str, object
         for entry in weight_file.entries
     ]
     return {
-        "generator": f"logos {version('logos-build')}",
+        "generator": _generator(),
         "family": binding.family,
         "path": weight_file.path,
         "format": weight_file.format,
         "entries": entries,
     }
+
+
+@cache
+def _generator() -> str:
+    return f"logos {version('logos-build')}"
 
 
 def recipe_digest(binding: Binding, weight_file: WeightFile, arrays: Mapping[str, Any] | None) -> str:
