@@ -9,6 +9,7 @@ from pathlib import Path
 _SCRIPT = """\
 #!/bin/sh
 here=$(dirname "$0")
+case "$1" in --version|--list-gpu-code|-dryrun) echo "$1" >> "$here/asked";; esac
 case "$1" in
 --version) cat "$here/version"; exit;;
 --list-gpu-code) printf 'sm_80\\nsm_86\\nsm_90\\nsm_120\\n'; exit;;
@@ -52,6 +53,10 @@ class FakeToolkit:
         """How it was called to compile or link, so far."""
         file = self.home / "bin" / "calls"
         return file.read_text("utf-8").splitlines() if file.exists() else []
+
+    def asked(self) -> list[str]:
+        """What it was asked of itself, so far."""
+        return (self.home / "bin" / "asked").read_text("utf-8").splitlines()
 
 
 def make_toolkit(home: Path, version: str = "13.0.88", gnu: int = 99) -> FakeToolkit:

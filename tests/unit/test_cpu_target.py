@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from toy_build import Toy
 
 from logos import Artifact, Refused, Request, Source, make_job, make_manager
 from logos.execution import write_artifact
@@ -105,6 +106,17 @@ def test_what_is_no_decode_step_does_not_generate() -> None:
     (said,) = refused(DECODE + "Let more be next plus next.\n", kind="generate")
     assert "[not-a-decode-step]" in said
     assert "no argmax as its output, but more" in said
+
+
+def test_the_compiler_is_asked_once_for_all_programs_of_a_build(toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
+    compiler = toy.write("cxx", '#!/bin/sh\necho asked >> "$0.log"\necho cxx 1.0\n')
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    toy.write("q.lg", (toy.folder / "p.lg").read_text())
+    for count in (1, 2):
+        said = toy.build("p.lg", "q.lg", "--target", "cpu", "--dry-run").out
+        assert said.count(f"with cxx 1.0 ({compiler})") == 2
+        assert (toy.folder / "cxx.log").read_text() == "asked\n" * count
 
 
 def test_a_compiler_that_is_not_there_or_fails_is_named(tmp_path: Path) -> None:

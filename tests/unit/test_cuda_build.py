@@ -195,3 +195,14 @@ def test_a_new_project_is_for_a_target_that_this_machine_can_build(
     assert toy.logos("new", "begun").code == 0
     assert "[target.cuda]" not in (toy.folder / "begun/logos.toml").read_text()
     assert toy.logos("build", "begun").code == 0
+
+
+def test_the_toolkit_is_asked_once_for_all_programs_of_a_build_and_anew_by_the_next(
+    toy: Toy, toolkit: FakeToolkit
+) -> None:
+    toy.write("q.lg", (toy.folder / "p.lg").read_text())
+    command = ("build", "p.lg", "q.lg", "--target", "cuda", "--dry-run")
+    assert "nvcc 13.0.88" in toy.logos(*command).out
+    assert sorted(toolkit.asked()) == ["--list-gpu-code", "--version", "-dryrun"]
+    toolkit.says("Cuda compilation tools, release 13.1, V13.1.9\n")
+    assert "nvcc 13.1.9" in toy.logos(*command).out

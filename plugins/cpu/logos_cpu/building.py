@@ -50,20 +50,25 @@ def version_of(compiler: Sequence[str]) -> str:
     return (done.stdout.splitlines() or ["unknown"])[0].strip()
 
 
-def build_steps(options: Options, extractions: tuple[WeightFile, ...], tiled: Sequence[str]) -> Steps:
-    """Weight files, then the executable, then the weights of `tiled` as the kernels read them. What this machine lacks
-    is among the refusals."""
+def build_steps(
+    options: Options,
+    extractions: tuple[WeightFile, ...],
+    tiled: Sequence[str],
+    version: Callable[[tuple[str, ...]], str] = version_of,
+) -> Steps:
+    """Weight files, then the executable, then the weights of `tiled` as the kernels read them. `version` is what tells
+    a compiler's. What this machine lacks is among the refusals."""
     if options.compile == "off":
         return Steps(extractions)
     try:
         compiler = find_compiler(options)
-        version = version_of(compiler)
+        label = version(compiler)
     except Refused as refused:
         return Steps(extractions, environment=ENVIRONMENT, refusals=refused.refusals)
     kind = options.kind
     folder = 'cd "$$(dirname -- $out)"'
     words = shlex.join([*compiler, *FLAGS, f"{kind}.cpp", "-o", f".{kind}.half"]).replace("$", "$$")
-    command = f"{folder} && LOGOS_CXX={shlex.quote(version).replace('$', '$$')} {words} && mv -f .{kind}.half {kind}"
+    command = f"{folder} && LOGOS_CXX={shlex.quote(label).replace('$', '$$')} {words} && mv -f .{kind}.half {kind}"
     rules = [Rule("compile", command, "", "compilers")]
     edges = [Edge("compile", (kind,), (f"{kind}.cpp",))]
     if tiled:
@@ -71,7 +76,7 @@ def build_steps(options: Options, extractions: tuple[WeightFile, ...], tiled: Se
         folder = extractions[0].path
         made = tuple(f"{folder}/{name}.tiles" for name in tiled)
         edges.append(Edge("lay", made, (kind, *(f"{folder}/{name}.{end}" for name in tiled for end in "qs"))))
-    return Steps(extractions, tuple(rules), tuple(edges), (f"{version} ({compiler[0]})",), ENVIRONMENT)
+    return Steps(extractions, tuple(rules), tuple(edges), (f"{label} ({compiler[0]})",), ENVIRONMENT)
 
 
 def _unsaid(text: str) -> None:

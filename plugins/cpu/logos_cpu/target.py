@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -80,7 +81,15 @@ class CpuTarget:
         kept = [one for one in _kept(job) if _supplied(job, one[0])]
         entries = tuple(WeightEntry(name, _DTYPES[element], transposed) for name, element, transposed in kept)
         tiled = [name for name, element, _ in kept if element is Element.TILES]
-        return build_steps(job.options, (WeightFile(WEIGHTS, entries, "raw"),) if entries else (), tiled)
+        files = (WeightFile(WEIGHTS, entries, "raw"),) if entries else ()
+        return build_steps(job.options, files, tiled, self._version_of)
+
+    @cached_property
+    def _version_of(self) -> Callable[[tuple[str, ...]], str]:
+        """What compilers say of themselves: a build asks each once, however many its programs."""
+        from logos_cpu.building import version_of
+
+        return cache(version_of)
 
     def outputs(self, job: Job) -> tuple[str, ...]:
         """The program's output."""

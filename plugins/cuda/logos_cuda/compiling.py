@@ -6,12 +6,12 @@ import hashlib
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from logos import Edge, Refusal, Refused, Rule, Spot, Steps, WeightFile
 from logos_cuda.gpu import find_gpu
 from logos_cuda.options import NATIVE, Options
-from logos_cuda.toolkit import ENVIRONMENT, NVCC_ENVIRONMENT, Toolkit, find_toolkit, host_compiler_refusals
+from logos_cuda.toolkit import ENVIRONMENT, NVCC_ENVIRONMENT, Toolkit, find_toolkit, host_compiler_refusals, output
 
 COMPILE = ("--objdir-as-tempdir", "-O3", "-Xcompiler=-ffp-contract=off", "-fmad=false", "-std=c++17")
 """The intermediate files' names are part of an object, so they are those of the object. Where a fused multiply-add is
@@ -21,12 +21,15 @@ LINK = ("-nodlink",)
 """Whole programs need no linking of device code, which would leave the toolkit's folder in the executable."""
 
 
-def compile_steps(options: Options, extractions: tuple[WeightFile, ...]) -> Steps:
-    """Weight files, then the object and the executable. What this machine lacks is among the steps' refusals."""
+def compile_steps(
+    options: Options, extractions: tuple[WeightFile, ...], says: Callable[[tuple[str, ...]], str] = output
+) -> Steps:
+    """Weight files, then the object and the executable. What this machine lacks, as its tools say (`says`), is among
+    the steps' refusals."""
     if options.compile == "off":
         return Steps(extractions)
     try:
-        toolkit = find_toolkit()
+        toolkit = find_toolkit(says)
         flags = arch_flags(architectures(options.arch, toolkit))
         lacking = tuple(host_compiler_refusals(toolkit, options.ccbin))
     except Refused as refused:

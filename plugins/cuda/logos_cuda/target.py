@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -104,7 +105,14 @@ class CudaTarget:
         """The weights as raw files, then nvcc over the source."""
         from logos_cuda.compiling import compile_steps
 
-        return compile_steps(job.options, extractions(job))
+        return compile_steps(job.options, extractions(job), self._says)
+
+    @cached_property
+    def _says(self) -> Callable[[tuple[str, ...]], str]:
+        """What tools print: a build asks each once, however many its programs."""
+        from logos_cuda.toolkit import output
+
+        return cache(output)
 
     def outputs(self, job: Job) -> tuple[str, ...]:
         """The program's output."""

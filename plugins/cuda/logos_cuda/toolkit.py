@@ -6,8 +6,8 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
@@ -32,17 +32,28 @@ _GNU = re.compile(r"#if __GNUC__ > (\d+)")
 _CLANG = re.compile(r"__clang_major__ < (\d+)\) \|\| \(__clang_major__ > (\d+)\)")
 
 
+def output(command: tuple[str, ...]) -> str:
+    """What a command prints, both ways; what the system says where it cannot be run."""
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+    except OSError as error:
+        return error.strerror or str(error)
+    return done.stdout.decode("utf-8", "replace")
+
+
 @dataclass(frozen=True)
 class Toolkit:
-    """A toolkit: its nvcc, and where it was found (`CUDA_HOME`, `PATH`, `PyPI's packages`)."""
+    """A toolkit: its nvcc, and where it was found (`CUDA_HOME`, `PATH`, `PyPI's packages`). `says` is what tells what a
+    command prints: `output`, or what remembers it."""
 
     nvcc: Path
     origin: str
+    says: Callable[[tuple[str, ...]], str] = field(default=output, repr=False, compare=False)
 
     @cached_property
     def version(self) -> str:
         """Such as 13.0.88. Refused: an nvcc that does not say it (`cuda-toolkit-broken`)."""
-        said = _output([os.fspath(self.nvcc), "--version"])
+        said = self.says((os.fspath(self.nvcc), "--version"))
         found = re.search(r"\bV(\d+\.\d+\.\d+)", said)
         if found is None:
             what = f"{self.nvcc}, found in {self.origin}, does not say its version: {_first_line(said)}"
@@ -57,12 +68,12 @@ class Toolkit:
     @cached_property
     def architectures(self) -> frozenset[str]:
         """What it builds for, such as sm_90; nothing where it does not say."""
-        return frozenset(re.findall(r"^sm_\w+$", _output([os.fspath(self.nvcc), "--list-gpu-code"]), re.MULTILINE))
+        return frozenset(re.findall(r"^sm_\w+$", self.says((os.fspath(self.nvcc), "--list-gpu-code")), re.MULTILINE))
 
     @cached_property
     def _top(self) -> Path:
         """The folder that holds its headers and libraries, as nvcc itself says: the command may be a link or script."""
-        found = re.search(r"^#\$ TOP=(.*)$", _output([os.fspath(self.nvcc), "-dryrun", "-E", "x.cu"]), re.MULTILINE)
+        found = re.search(r"^#\$ TOP=(.*)$", self.says((os.fspath(self.nvcc), "-dryrun", "-E", "x.cu")), re.MULTILINE)
         return Path(os.path.normpath(found[1])) if found else self.nvcc.parent.parent
 
     @property
@@ -86,13 +97,13 @@ class Toolkit:
         return ""
 
 
-def find_toolkit() -> Toolkit:
-    """The toolkit of CUDA_HOME, else of PATH, else of PyPI's packages in this Python.
+def find_toolkit(says: Callable[[tuple[str, ...]], str] = output) -> Toolkit:
+    """The toolkit of CUDA_HOME, else of PATH, else of PyPI's packages in this Python, which is asked by `says`.
 
     Refused: none (`no-cuda-toolkit`), one that is too old (`cuda-toolkit-old`), PyPI's packages of two versions
     (`cuda-toolkit-mixed`).
     """
-    toolkit = _found()
+    toolkit = replace(_found(), says=says)
     if tuple(map(int, toolkit.version.split(".")[:2])) < OLDEST:
         what = f"{toolkit.label} is older than {'.'.join(map(str, OLDEST))}, which the emitted text needs"
         raise refuse("cuda-toolkit-old", what, Spot("nvcc"), _INSTALL)
@@ -150,7 +161,7 @@ def host_compiler_refusals(toolkit: Toolkit, chosen: str) -> Iterator[Refusal]:
         what = f"nvcc needs a host compiler, and there is no {name}"
         yield Refusal("no-host-compiler", what, Spot("nvcc"), "install g++, or name a compiler with -D ccbin=PATH")
         return
-    macros = dict(re.findall(r"^#define (__GNUC__|__clang_major__) (\d+)$", _macros(command), re.MULTILINE))
+    macros = dict(re.findall(r"^#define (__GNUC__|__clang_major__) (\d+)$", _macros(toolkit, command), re.MULTILINE))
     known, clang = toolkit.host_config(), macros.get("__clang_major__")
     limits, limit = _CLANG.search(known), _GNU.search(known)
     if clang is not None and limits is not None and not int(limits[1]) <= int(clang) <= int(limits[2]):
@@ -163,17 +174,8 @@ def host_compiler_refusals(toolkit: Toolkit, chosen: str) -> Iterator[Refusal]:
     yield Refusal("host-compiler-version", what, Spot("nvcc"), "install one of those and name it with -D ccbin=PATH")
 
 
-def _macros(command: str) -> str:
-    return _output([command, "-dM", "-E", "-x", "c++", os.devnull])
-
-
-def _output(command: Sequence[str]) -> str:
-    """What a command prints, both ways; what the system says where it cannot be run."""
-    try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
-    except OSError as error:
-        return error.strerror or str(error)
-    return done.stdout.decode("utf-8", "replace")
+def _macros(toolkit: Toolkit, command: str) -> str:
+    return toolkit.says((command, "-dM", "-E", "-x", "c++", os.devnull))
 
 
 def _first_line(text: str) -> str:
