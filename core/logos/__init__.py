@@ -17,7 +17,15 @@ if TYPE_CHECKING:
     from logos.device_plan import DeviceStage as DeviceStage
     from logos.device_plan import Fit as Fit
     from logos.device_plan import Work as Work
+    from logos.driver.generation import decode_refusals as decode_refusals
+    from logos.driver.generation import prompt_tables as prompt_tables
+    from logos.driver.generation import step_input as step_input
     from logos.driver.source import driver_part as driver_part
+    from logos.driver.source import driver_text as driver_text
+    from logos.driver.tables import DriverTables as DriverTables
+    from logos.driver.tables import HeldValue as HeldValue
+    from logos.driver.tables import c_block as c_block
+    from logos.driver.tables import c_table as c_table
     from logos.driver.text import c_comment as c_comment
     from logos.driver.text import c_double as c_double
     from logos.driver.text import c_integer as c_integer
@@ -128,7 +136,9 @@ _HOMES = {
     "check": ("read_program",),
     "compiled": ("CompiledKernel", "CompilingTarget"),
     "device_plan": ("Card", "DevicePlan", "DeviceStage", "Fit", "Work"),
-    "driver.source": ("driver_part",),
+    "driver.generation": ("decode_refusals", "prompt_tables", "step_input"),
+    "driver.source": ("driver_part", "driver_text"),
+    "driver.tables": ("DriverTables", "HeldValue", "c_block", "c_table"),
     "driver.text": ("c_comment", "c_double", "c_integer", "c_string", "one_line"),
     "emitted": ("EmittedProgram",),
     "extraction": ("weight_file",),

@@ -23,9 +23,10 @@ def own(text: str) -> str:
     lines = text.split("\n")
     kernels = [line for line in lines if line.startswith('extern "C" __global__')]
     begin = lines.index("enum {")
-    helpers = lines.index("void *memory[BUFFERS];")
+    helpers = lines.index("// What the target defines.")
     first = next(n for n, line in enumerate(lines) if re.fullmatch(r"void stage_0\(\) \{", line)) - 1
-    end = lines.index("struct Options {")
+    end = lines.index("void allow_shared() {")
+    end = lines.index("}", end) + 2
     parts = [lines[:3], kernels, lines[begin : helpers - 1], lines[first : end - 1]]
     return "\n…\n".join("\n".join(part) for part in parts) + "\n"
 

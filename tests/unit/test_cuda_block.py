@@ -94,7 +94,7 @@ def test_a_graph_that_cannot_be_captured_is_not_used(folder: Path, tmp_path: Pat
 def test_the_count_of_experts_changes_no_kernel() -> None:
     def kernels(spec: MoeSpec) -> list[str]:
         text = emit_moe_forward(spec, weights_of(spec, Path("w"), write=False))
-        return re.findall(r"^extern .*$", text, re.MULTILINE)
+        return re.findall(r'^extern "C" .*$', text, re.MULTILINE)
 
     first = kernels(SPEC)
     assert len(first) == 4

@@ -143,6 +143,20 @@ def test_files_give_values_as_they_are_stored(decode: Path, tmp_path: Path) -> N
     assert np.array_equal(np.array(eval(said[0].splitlines()[2].partition("= ")[2]), np.float32), weight.T)
 
 
+def test_a_pipe_gives_a_value_and_a_folder_does_not(decode: Path, tmp_path: Path) -> None:
+    values = np.arange(16, dtype=np.float32).reshape(4, 4)
+    said = {}
+    for given in (values.tobytes(), values.tobytes()[:-4]):
+        command = [decode, "--set", "K=/dev/stdin", "--get", "K@0"]
+        ran = subprocess.run(command, input=given, capture_output=True, check=False)
+        said[ran.returncode] = (ran.stdout + ran.stderr).decode()
+    assert said == {
+        0: "K@0 = [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11], [12, 13, 14, 15]]\n",
+        1: "cannot read all of /dev/stdin\n",
+    }
+    assert run(decode, "--set", f"K={tmp_path}", code=1)[1] == f"cannot read all of {tmp_path}\n"
+
+
 def test_the_folder_beside_the_program_is_where_weights_are(decode: Path, tmp_path: Path) -> None:
     program = tmp_path / "forward"
     program.write_bytes(decode.read_bytes())
@@ -238,6 +252,7 @@ def test_what_is_not_understood_is_a_matter_of_usage(decode: Path, arguments: li
 
 def test_help_says_every_option(decode: Path) -> None:
     said = run(decode, "--help")[0]
+    assert max(map(len, said.replace(str(decode), "forward").splitlines())) <= 120
     options = ("--weights", "--set", "--tokens", "--generate", "--get", "--dump", "--list", "--unchecked")
     assert [option for option in options if f"  {option}" not in said] == []
 

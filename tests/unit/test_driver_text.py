@@ -6,7 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from logos import Request, Source, c_comment, c_double, c_integer, c_string, make_job, make_manager, one_line
+from logos import (
+    Request,
+    Source,
+    c_comment,
+    c_double,
+    c_integer,
+    c_string,
+    c_table,
+    make_job,
+    make_manager,
+    one_line,
+)
 
 NAME = '/home/me/a "b" %d \\\n#error ü\\'
 TEXT = "Let t be a 1 by 1 tensor of Int.\nLet T be a 3 by 1 tensor of Real.\nLet y be row t of T.\n"
@@ -19,6 +30,14 @@ def test_constants_are_written_with_exactly_their_value() -> None:
     )  # fmt: skip
     assert c_string('"\\\n\t?\x01é\udcff') == '"\\"\\\\\\n\\t\\?\\001\\303\\251\\377"'
     assert (one_line("a\nb\u2028\\"), c_comment("a\nb\\ \\")) == ("a?b?\\", "a?b")
+
+
+@pytest.mark.parametrize("name", ["p.lg", "},  // .lg"])
+def test_a_table_has_a_comma_behind_every_entry_whatever_its_texts_say(name: str) -> None:
+    entries = c_table("Value", "values", [f"{{{c_string(name)}, 1}}", "{2}"], [name, "a\\"])
+    assert entries.splitlines() == [
+        "const Value values[] = {", f'    {{"{name}", 1}},  // {name}', "    {2},  // a", "    {},", "};"
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("target", ["cuda", "cpu"])

@@ -5,6 +5,25 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
+_COMMON = ("target.h", "words.h", "rounding.h", "files.h", "values.h")
+
+
+def driver_text(records: str, tables: str, machine: str, kind: str) -> str:
+    """The C++ text of a whole driver, `main` included, to stand behind a target's kernels.
+
+    It takes what kernels have: the types Real (float), Int and Size (64 bits), Quant (a signed byte) and Half (a
+    float16's bits), and the kinds of faults FAULT_ROW, FAULT_NAN and FAULT_OVERFLOW.
+
+    records  how a buffer is described, the constant BLOCK (elements that share a scale in Q8_0), and the functions of
+             the part `half.h` where kernels do not have them
+    tables   the buffers, and `DriverTables.text()`
+    machine  what runs the stages: it defines what the part `target.h` declares of a target
+    kind     what the kind of program adds, which `target.h` declares too: such as the part `plain.h`
+    """
+    return "\n".join(
+        (_read("begin.h"), records, tables, "", *map(_read, _COMMON), machine, kind, _read("main.h"))
+    )
+
 
 def driver_part(name: str) -> str:
     """The C++ text of a part of the driver, a file of `parts/`. Raises FileNotFoundError where there is none."""

@@ -8,14 +8,12 @@ from functools import cache
 from importlib.resources import files
 from string import Template
 
-from logos import c_comment, driver_part
+from logos import c_comment, driver_part, driver_text
 from logos_cpu.stages import Call
 from logos_cpu.tables import Tables
 
 LICENCE = "// The helper text is yours to use, change and pass on without conditions (MIT-0)."
-_DRIVER = ("words.h", "values.h")
-_OWN = ("memory.h", "files.h", "steps.h")
-_SHARED = ("types.h", "half.h", "pool.h")
+_MACHINE = ("memory.h", "files.h", "options.h", "steps.h")
 _INCLUDE = re.compile(r'^#include "([\w.]+)"\n', re.MULTILINE)
 _ONCE = re.compile(r"^#pragma once\n", re.MULTILINE)
 
@@ -23,20 +21,20 @@ _ONCE = re.compile(r"^#pragma once\n", re.MULTILINE)
 def program_text(tables: Tables, kind: str, file: str, exact: bool) -> str:
     """A program's source, which is called `file`; `kind` names the template of what only its kind of program has."""
     name = c_comment(file)
-    begin = Template(_runtime("begin.h.in")).substitute(tables=tables.text())
-    levels = Template(_runtime("levels.h.in")).substitute(file=file)
+    levels = Template(_source("runtime", "levels.h.in")).substitute(file=file)
+    machine = "\n".join(_text("runtime", part) for part in _MACHINE)
     parts = [
-        f"// {c_comment(tables.file)} as a C++ program, emitted by LOGOS: {_made(tables)}.",
+        f"// {c_comment(tables.own.file)} as a C++ program, emitted by LOGOS: {_made(tables)}.",
         f"// Build it with: c++ -std=c++17 -O3 -ffp-contract=off -pthread {name}",
         LICENCE,
         "",
         "#ifndef LOGOS_LEVEL",
         "#define LOGOS_EXACT" if exact else "",
-        *(_text("runtime", part) for part in _SHARED),
+        _text("runtime", "types.h"),
+        driver_part("half.h"),
+        _text("runtime", "pool.h"),
         levels,
-        begin,
-        *map(driver_part, _DRIVER),
-        *(_text("runtime", part) for part in (*_OWN, kind, "main.h")),
+        driver_text(_text("runtime", "records.h"), tables.text(), machine, _text("runtime", kind)),
         "#else  // the kernels, for the level that is asked for",
         "namespace LOGOS_NAMESPACE {",
         "",
@@ -85,10 +83,6 @@ def _headers(calls: Iterable[Call]) -> tuple[str, ...]:
 
 def _text(folder: str, name: str) -> str:
     return _ONCE.sub("", _INCLUDE.sub("", _source(folder, name)))
-
-
-def _runtime(name: str) -> str:
-    return _source("runtime", name)
 
 
 @cache

@@ -12,7 +12,6 @@ from logos import (
     Artifact,
     Inputs,
     Job,
-    Place,
     Refusal,
     Refused,
     Role,
@@ -20,6 +19,7 @@ from logos import (
     Steps,
     WeightEntry,
     WeightFile,
+    decode_refusals,
     unroll,
 )
 from logos_cpu.emit import program_text
@@ -28,7 +28,7 @@ from logos_cpu.options import Options
 from logos_cpu.spelling import SPELLS
 from logos_cpu.stages import Element
 from logos_cpu.storage import choice_refusals, dtype_of, storage_of
-from logos_cpu.tables import Tables, fed
+from logos_cpu.tables import Tables
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,7 +65,7 @@ class CpuTarget:
             what, next_ = f"threads is {options.threads}", "give a number from 1 to 256, or 0 for all cores"
             yield Refusal("thread-count", what, Spot("-D threads"), next_)
         if options.kind == "generate":
-            yield from _decode_refusals(job)
+            yield from decode_refusals(job.graph)
 
     def emit(self, job: Job) -> Sequence[Artifact]:
         """forward.cpp or generate.cpp, after the kind."""
@@ -153,18 +153,3 @@ def _supplied(job: Job, name: str) -> bool:
     if bound.role not in (Role.WEIGHT, Role.TABLE):
         return False
     return bound.file is not None or (bound.view is not None and job.binding.checkpoint is not None)
-
-
-def _decode_refusals(job: Job) -> Iterator[Refusal]:
-    graph = job.graph
-    maker = graph.producer(graph.output)
-    if fed(graph, "tok") is None:
-        yield _no_step(Spot(graph.source.name), "no input tok, 1 by 1 of Int", "declare `tok`")
-    if maker is None or maker.op.name != "argmax":
-        place = Spot(graph.source.name) if maker is None else maker.span
-        yield _no_step(place, f"no argmax as its output, but {graph.output.name}", "end the program with an argmax")
-
-
-def _no_step(place: Place, what: str, follow: str) -> Refusal:
-    next_ = f"{follow}, or leave the option out, for kind forward"
-    return Refusal("not-a-decode-step", f"kind generate takes a decode step; this program has {what}", place, next_)

@@ -51,7 +51,7 @@ def moe_dp4a_kernels(single_pass: bool = True) -> str:
 def block_text(graph: ForwardGraph, file: str = "moe.cu", files: dict[str, str] | None = None) -> str:
     """The source of stages that are captured as one graph; `file` is what messages call it, `files` the stems of
     weights' files by variable."""
-    return program_text(Driver(graph, checksum=False, files=files), graph.kernels, _TEMPLATES, file)
+    return program_text(Driver(graph, files), graph.kernels, _TEMPLATES, file)
 
 
 def block_refusals(graph: Graph) -> Iterator[Refusal]:

@@ -8,13 +8,12 @@ from functools import cache
 from importlib.resources import files
 from string import Template
 
-from logos import c_comment, c_string, driver_part, one_line
+from logos import c_comment, c_string, driver_part, driver_text, one_line
 from logos_cuda.driver import Driver
 from logos_cuda.stages import ForwardGraph, Kernel
 
 COMMON = "logos.cuh"
 LICENCE = "// The helper text is yours to use, change and pass on without conditions (MIT-0)."
-_MAIN = "main.cu"
 _INCLUDE = re.compile(r'^#include "([\w.]+)"\n', re.MULTILINE)
 _ONCE = re.compile(r"^#pragma once\n", re.MULTILINE)
 
@@ -24,7 +23,7 @@ def emit_forward(graph: ForwardGraph, *, checksum: bool = False, file: str = "fo
 
     `checksum` prints the output's sum in place of its elements; `file` is what messages call the text.
     """
-    return program_text(Driver(graph, checksum), graph.kernels, ("plain.cuh",), file)
+    return program_text(Driver(graph), graph.kernels, ("checksum.cuh" if checksum else "plain.cuh",), file)
 
 
 def program_text(driver: Driver, kernels: Iterable[Kernel], kind: Sequence[str], file: str) -> str:
@@ -37,7 +36,7 @@ def _head(driver: Driver) -> str:
     kind = "Real" if output.real else "Int"
     made = f"{len(graph.nodes)} ops in {len(driver.graph.stages)} stages, output {output.name}"
     shape = f"{output.rows} by {output.columns} of {kind}"
-    return f"// {c_comment(driver.file)} as a CUDA program, emitted by LOGOS: {made} ({shape}).\n{LICENCE}\n"
+    return f"// {c_comment(driver.own.file)} as a CUDA program, emitted by LOGOS: {made} ({shape}).\n{LICENCE}\n"
 
 
 def kernel_text(kernels: Iterable[Kernel]) -> Iterator[str]:
@@ -84,6 +83,7 @@ def template(name: str) -> str:
 
 def _driver_text(driver: Driver, kind: Sequence[str], file: str) -> str:
     name = c_string(one_line(file))
-    begin = Template(template("begin.cu.in")).substitute(tables=driver.tables(), stages=driver.stages(), file=name)
-    own = map(template, ("narrow.cuh", "files.cuh", "steps.cuh", *kind, _MAIN))
-    return "\n".join((begin, *map(driver_part, ("words.h", "values.h")), *own))
+    machine = Template(template("machine.cu.in")).substitute(stages=driver.stages(), file=name)
+    own = (machine, template("storage.cuh"), template("steps.cuh"))
+    records = (template("memory.cuh"), driver_part("half.h"))
+    return driver_text("\n".join(records), driver.tables(), "\n".join(own), "\n".join(map(template, kind)))

@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from logos import (
-    Graph,
-    MoeWeights,
-    Place,
-    Q8Reference,
-    Refusal,
-    Refused,
-    Spot,
-    Unrolled,
-    Value,
-    c_string,
-    one_line,
-    unroll,
-)
-from logos_cuda.driver import Driver
+from logos import Graph, MoeWeights, Q8Reference, Refused, Unrolled, Value, decode_refusals, prompt_tables, unroll
+from logos_cuda.driver import Driver, driver_tables
 from logos_cuda.emit import program_text
 from logos_cuda.lower import stored_graph
 from logos_cuda.stages import ForwardError, ForwardGraph, Kernel
@@ -111,53 +98,19 @@ def emit_generate(
 
 def generation_text(made: Generation, file: str = "generate.cu") -> str:
     """The source of a generation; `file` is what messages call it."""
-    return program_text(_Driver(made), made.kernels, ("graph.cuh", "generate.cuh"), file)
-
-
-def decode_refusals(graph: Graph) -> Iterator[Refusal]:
-    """Why a program is no decode step (`not-a-decode-step`)."""
-    maker = graph.producer(graph.output)
-    if fed(graph, "tok") is None:
-        yield _refusal(Spot(graph.source.name), "no input tok, 1 by 1 of Int", "declare `tok`")
-    if maker is None or maker.op.name != "argmax":
-        place = Spot(graph.source.name) if maker is None else maker.span
-        yield _refusal(place, f"no argmax as its output, but {graph.output.name}", "end the program with an argmax")
-
-
-def _refusal(place: Place, what: str, follow: str) -> Refusal:
-    next_ = f"{follow}, or leave the option out, for kind forward"
-    return Refusal("not-a-decode-step", f"kind generate takes a decode step; this program has {what}", place, next_)
-
-
-def fed(graph: Graph, name: str) -> Value | None:
-    """The input of a name that each step has its own number for."""
-    shape = (graph.steps, 1)
-    return next(
-        (
-            leaf.value
-            for leaf in graph.leaves
-            if leaf.name == name and not leaf.state and not leaf.value.real and leaf.value.shape == shape
-        ),
-        None,
-    )
+    return program_text(ManyDriver(made), made.kernels, ("graph.cuh", "generate.cuh"), file)
 
 
 class ManyDriver(Driver):
     """The driver of a step and of many at once: the step's, and what the steps at once need."""
 
     def __init__(self, made: Generation) -> None:
-        super().__init__(made.step, checksum=False)
+        super().__init__(made.step)
         self.made = made
 
     def tables(self) -> str:
-        many = self.made.many
-        numbers: dict[str, int | str] = {
-            "TOKEN": _buffer(self.graph, "tok"), "POSITION": _buffer(self.graph, "pos"),
-            "CHUNK_STEPS": self.made.steps, "CHUNK_STAGES": len(many.stages) if many else 0,
-            "CHUNK_TOKEN": _buffer(many, "tok"), "CHUNK_POSITION": _buffer(many, "pos"),
-        }  # fmt: skip
-        lines = [f"const int {name} = {number};" for name, number in numbers.items()]
-        return "\n\n".join((super().tables(), "\n".join(lines)))
+        many = None if self.made.many is None else driver_tables(self.made.many)
+        return "\n\n".join((super().tables(), prompt_tables(self.own, many, self.made.steps, self.made.alone)))
 
     def arrivals(self) -> int:
         many = self.made.many
@@ -168,20 +121,3 @@ class ManyDriver(Driver):
         more = self.made.many.stages if self.made.many else ()
         parts = [*self.functions("stages", own), *self.functions("chunk_stages", more, len(own))]
         return "\n\n".join([*parts, self.allow_shared((*own, *more))])
-
-
-class _Driver(ManyDriver):
-    """The driver of a generation: what its loop needs besides."""
-
-    def tables(self) -> str:
-        many = self.made.many
-        output = many.held[many.graph.output].name if many else -1
-        alone = c_string(one_line("; ".join(self.made.alone)))
-        lines = (f"const int CHUNK_OUTPUT = {output};", f"const char *const ALONE = {alone};")
-        return "\n".join((super().tables(), *lines))
-
-
-def _buffer(graph: ForwardGraph | None, name: str) -> str | int:
-    """The buffer of an input that each step has its own number for; -1 where there is none."""
-    value = None if graph is None else fed(graph.graph, name)
-    return -1 if graph is None or value is None else graph.held[value].name

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
-from logos import Graph, Job, Refusal, Refused, Spot, Value, unroll
+from logos import Graph, Job, Refusal, Refused, Spot, Value, step_input, unroll
 from logos_cuda.choice import storage_of
 from logos_cuda.emit import program_text
-from logos_cuda.generate import MOST_STEPS, Generation, ManyDriver, fed, generation
+from logos_cuda.generate import MOST_STEPS, Generation, ManyDriver, generation
 from logos_cuda.lower import stored_graph
 from logos_cuda.stages import ForwardError
 
@@ -34,7 +34,7 @@ def prefill_refusals(job: Job) -> Iterator[Refusal]:
 
 def _forward_refusals(job: Job, steps: int) -> Iterator[Refusal]:
     graph = job.graph
-    if fed(graph, "tok") is None:
+    if step_input(graph, "tok") is None:
         what = "prefill takes chunks of tokens, and the program has no input tok, 1 by 1 of Int"
         yield Refusal("prefill-no-tokens", what, Spot(graph.source.name), _NEXT)
         return
@@ -57,7 +57,7 @@ def _shortest(graph: Graph) -> tuple[str, int] | None:
     found = []
     for node, hole in graph.readers("pos"):
         table = node.operands[node.op.table(hole)] if hole in node.op.indexes else None
-        if isinstance(table, Value) and node.operands[hole] == fed(graph, "pos"):
+        if isinstance(table, Value) and node.operands[hole] == step_input(graph, "pos"):
             found.append((table.name, table.rows))
     return min(found, key=lambda pair: pair[1], default=None)
 
@@ -91,7 +91,7 @@ class _Driver(ManyDriver):
         self.alike = _alike(self.program)
 
     def tables(self) -> str:
-        values = self.values.values()
+        values = self.own.values.values()
         buffers = [self.many.held[self.unrolled.rows(value)].name for value in values]
         rows = [self._rows_of(value) for value in values]
         names = ("int chunk_buffers", buffers), ("int chunk_rows", rows)
@@ -114,7 +114,7 @@ def _array(name: str, entries: Sequence[str]) -> str:
 
 def _alike(graph: Graph) -> Collection[Value]:
     """The values that are the same at every step."""
-    names = {name for name in ("tok", "pos") if fed(graph, name)}
+    names = {name for name in ("tok", "pos") if step_input(graph, name)}
     names.update(value.name for node in graph.nodes for value in node.writes.values())
     found = {leaf.value for leaf in graph.leaves if leaf.name not in names}
     for node in graph.nodes:

@@ -10,13 +10,26 @@ from functools import cache, cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from logos import API, Artifact, Inputs, Job, Refusal, Role, Spot, Steps, WeightEntry, WeightFile, suggestion
+from logos import (
+    API,
+    Artifact,
+    Inputs,
+    Job,
+    Refusal,
+    Role,
+    Spot,
+    Steps,
+    WeightEntry,
+    WeightFile,
+    decode_refusals,
+    suggestion,
+)  # fmt: skip
 from logos_cuda.block import block_refusals, block_text
 from logos_cuda.choice import choice_notes, choice_refusals, dtype_of, launch_notes, storage_of, tuning_refusals
 from logos_cuda.emit import emit_forward
 from logos_cuda.fusing import FUSES
 from logos_cuda.gemm import gemm_refusals
-from logos_cuda.generate import STEPS, Generation, decode_refusals, generation, generation_text
+from logos_cuda.generate import STEPS, Generation, generation, generation_text
 from logos_cuda.lower import stored_graph
 from logos_cuda.options import NATIVE, Options
 from logos_cuda.prefill import forward_generation, forward_text, prefill_refusals

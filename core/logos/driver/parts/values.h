@@ -1,12 +1,5 @@
 // Values read back: printed, or written as NumPy arrays.
 
-Size bytes_of(bool is_real) { return is_real ? Size(sizeof(Real)) : Size(sizeof(Int)); }
-
-const char *type_of(bool is_real) { return is_real ? "Real" : "Int"; }
-
-// The target's: the elements of a value as they lie, as Real or Int.
-void fetch(const Value &value, void *to);
-
 // The elements of a value in the program's shape.
 std::vector<char> elements_of(const Value &value) {
     const Size size = bytes_of(value.real);

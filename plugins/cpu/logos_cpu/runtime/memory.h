@@ -1,5 +1,15 @@
 // Buffers, and how a weight in Q8_0 comes to lie in tiles.
 
+char *memory[BUFFERS];
+Fault fault;
+Pool pool;
+const Kernel *kernels;
+
+Real *real(int buffer) { return reinterpret_cast<Real *>(memory[buffer]); }
+Int *integer(int buffer) { return reinterpret_cast<Int *>(memory[buffer]); }
+
+[[noreturn]] void quit(int code) { _exit(code); }  // the other threads may be at work
+
 Size tiles_of(const Memory &kept) { return kept.groups * ((kept.rows + TILE - 1) / TILE); }
 
 Size bytes_of(const Memory &kept) {
@@ -26,6 +36,10 @@ void make_room(int buffer, const char *what) {
     if (memory[buffer] == nullptr) memory[buffer] = room(bytes_of(buffers[buffer]), what);
 }
 
+void make_room(int buffer) { make_room(buffer, "values"); }
+
+bool takes_q8(int buffer) { return buffers[buffer].element == TILES || buffers[buffer].element == QUANTS; }
+
 // Of a weight in tiles: where the block of 32 inputs of an output lies.
 Byte *block_at(const Memory &kept, Byte *tiles, Size row, Size block) {
     const Size group = row / kept.rows, own = row % kept.rows, per = (kept.rows + TILE - 1) / TILE;
@@ -48,45 +62,30 @@ void get_block(const Memory &kept, Byte *tiles, Size row, Size block, Real *valu
         values[i] = Real(static_cast<Quant>(at[2 * TILE + i / 4 * 4 * TILE + own * 4 + i % 4])) * half_value(scale);
 }
 
-// Q8_0's reference quantizer; false for what it cannot hold.
-bool round_block(const Real *from, Quant *quants, Half &kept) {
-    const Real most = 3.40282347e+38f;
-    Real largest = 0;
-    for (Size i = 0; i < BLOCK; i++) {
-        if (!(fabsf(from[i]) <= most)) return false;
-        largest = fmaxf(largest, fabsf(from[i]));
-    }
-    const Real step = largest / 127, inverse = step != 0 ? 1 / step : 0;
-    kept = half_bits(step);
-    const bool holds = half_value(kept) <= most;
-    for (Size i = 0; i < BLOCK; i++)
-        quants[i] = inverse <= most && holds ? static_cast<Quant>(roundf(from[i] * inverse)) : Quant(0);
-    return holds;
-}
-
-Half scale_bits(Real scale, const std::string &path) {
-    const Half bits = half_bits(scale);
-    if (half_value(bits) != scale) end(REFUSED, path + " holds a scale that is no float16, as Q8_0 has them");
-    return bits;
-}
-
-// Rows of float32 as a leaf's buffer keeps them.
-void keep_rounded(const Leaf &leaf, const Real *rows) {
+// Elements of a leaf as stored, whole blocks from the element `first` on, as its buffer keeps them.
+void store_rounded(const Leaf &leaf, Size first, const Real *from, Size count) {
     const Memory &kept = buffers[leaf.buffer];
     const Size blocks = kept.columns / BLOCK;
-    for (Size row = 0; row < kept.groups * kept.rows; row++)
-        for (Size b = 0; b < blocks; b++) {
-            Quant quants[BLOCK];
-            Half scale;
-            if (!round_block(rows + row * kept.columns + b * BLOCK, quants, scale))
-                end(REFUSED, std::string(leaf.name) + " holds a value that Q8_0 cannot");
-            if (kept.element == TILES) {
-                put_block(kept, reinterpret_cast<Byte *>(memory[leaf.buffer]), row, b, scale, quants);
-            } else {
-                memcpy(memory[leaf.buffer] + row * kept.columns + b * BLOCK, quants, BLOCK);
-                real(kept.scales)[row * blocks + b] = half_value(scale);
-            }
+    for (Size done = 0; done < count; done += BLOCK) {
+        const Size at = (first + done) / BLOCK;
+        Quant quants[BLOCK];
+        const Half scale = round_block(leaf, from + done, quants);
+        if (kept.element == TILES) {
+            put_block(kept, reinterpret_cast<Byte *>(memory[leaf.buffer]), at / blocks, at % blocks, scale, quants);
+        } else {
+            memcpy(memory[leaf.buffer] + at * BLOCK, quants, BLOCK);
+            real(kept.scales)[at] = half_value(scale);
         }
+    }
+}
+
+void store(const Leaf &leaf, Size first, const void *from, Size count) {
+    const Memory &kept = buffers[leaf.buffer];
+    make_room(leaf.buffer, leaf.name);
+    if (kept.scales >= 0) make_room(kept.scales, leaf.name);
+    if (takes_q8(leaf.buffer)) return store_rounded(leaf, first, static_cast<const Real *>(from), count);
+    const Size size = bytes_of(leaf.real);
+    memcpy(memory[leaf.buffer] + first * size, from, size_t(count * size));
 }
 
 // All elements of a buffer, rows as stored, as Real.

@@ -117,26 +117,29 @@ int cores() {
 const Level &chosen_level() {
     std::string known;
     for (const Level &level : levels) {
-        if (options.level.empty() ? level.here() : options.level == level.name) {
-            if (!level.here()) end(REFUSED, "--level: this processor has not what " + options.level + " takes");
+        if (machine.level.empty() ? level.here() : machine.level == level.name) {
+            if (!level.here()) end(REFUSED, "--level: this processor has not what " + machine.level + " takes");
             return level;
         }
         known += std::string(known.empty() ? "" : ", ") + level.name;
     }
-    if (options.level.empty()) end(REFUSED, "this program was built for another processor, with " + known);
-    end(USAGE, "--level: there is no " + options.level + " among " + known);
+    if (machine.level.empty()) end(REFUSED, "this program was built for another processor, with " + known);
+    end(USAGE, "--level: there is no " + machine.level + " among " + known);
 }
 
 void prepare() {
     const Level &level = chosen_level();
     kernels = level.kernels;
-    const int threads = options.threads ? int(options.threads) : cores();
-    for (int i = 0; i < BUFFERS; i++)
-        if (i >= KEPT) make_room(i, "values");
+    const int threads = machine.threads ? int(machine.threads) : cores();
+    for (int i = KEPT; i < BUFFERS; i++) make_room(i);
+    for (int i = 0; i < LEAVES; i++)
+        if (fed(leaves[i])) make_room(leaves[i].buffer, leaves[i].name);
     load_leaves();
     for (int buffer : operands) operands_at.push_back(memory[buffer]);
     for (int i = 0; i < threads; i++) scratch.push_back(room(SCRATCH, "scratch"));
     pool.start(threads, work);
-    if (options.told)
+    if (machine.told)
         fprintf(stderr, "%d %s, instructions: %s\n", threads, threads == 1 ? "thread" : "threads", level.name);
 }
+
+void finish() { pool.stop(); }

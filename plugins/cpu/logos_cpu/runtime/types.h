@@ -1,11 +1,13 @@
 // What kernels and driver share: element types, how a weight lies in tiles, a thread's place among its fellows, faults.
 #pragma once
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <atomic>
 #include <mutex>

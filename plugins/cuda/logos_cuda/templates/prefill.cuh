@@ -118,7 +118,7 @@ Size make_together(const std::vector<Tap *> &taps, Size first) {
         CHECK(cudaMemset(fault, 0, sizeof(Fault)));
         write_states(before);
         for (Size step = first; step < first + CHUNK_STEPS; step++) make_alone(taps, step);
-        end(DEVICE_FAILED, "many steps at once, from step " + std::to_string(first) + " on, report a fault that single steps do not");
+        end(FAILED, "many steps at once, from step " + std::to_string(first) + " on, report a fault that single steps do not");
     }
     fill_in(taps, first, before);
     for (Tap *tap : taps) take_chunk(tap);

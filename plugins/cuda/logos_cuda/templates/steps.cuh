@@ -14,14 +14,14 @@ void check_fault() {
     if (found.kind == 0 || options.unchecked) return;
     for (int i = 0; i < MESSAGES; i++)
         if (messages[i].stage == found.stage && messages[i].kind == found.kind) refuse(messages[i].words, found.value);
-    end(DEVICE_FAILED, "stage " + std::to_string(found.stage) + " reported the fault " + std::to_string(found.kind));
+    end(FAILED, "stage " + std::to_string(found.stage) + " reported the fault " + std::to_string(found.kind));
 }
 
 void feed(Int token, Int step) {
     for (int i = 0; i < LEAVES; i++) {
         const Leaf &leaf = leaves[i];
         const Int number = strcmp(leaf.name, "pos") ? token : step;
-        if (fed(leaf)) upload(leaf, 0, &number, 1);
+        if (fed(leaf)) store(leaf, 0, &number, 1);
     }
 }
 
@@ -48,7 +48,7 @@ void make_room(int buffer) {
     if (memory[buffer] != nullptr) return;
     const cudaError_t error = cudaMalloc(&memory[buffer], size_t(buffers[buffer].bytes));
     if (error != cudaSuccess)
-        end(DEVICE_FAILED, "no room for " + std::to_string(buffers[buffer].bytes) + " bytes of " + buffers[buffer].name +
+        end(FAILED, "no room for " + std::to_string(buffers[buffer].bytes) + " bytes of " + buffers[buffer].name +
                                " on the device: " + cudaGetErrorString(error));
 }
 
@@ -60,28 +60,21 @@ void allow_files() {
     setrlimit(RLIMIT_NOFILE, &most);
 }
 
-// The sum of all elements: in double, or of Int with wrapping.
-void print_checksum(const Value &value, const std::vector<char> &data) {
-    double sum = 0;
-    unsigned long long wrapped = 0;
-    for (Size i = 0; i < value.rows * value.columns; i++) {
-        if (value.real) sum += double(real_at(data, i));
-        else wrapped += static_cast<unsigned long long>(integer_at(data, i));
-    }
-    if (value.real) printf("%.17g\n", sum);
-    else printf("%lld\n", static_cast<long long>(wrapped));
-}
-
-
-void run() {
-    const Size given = Size(options.tokens.size());
-    const Size more = options.generate > 1 ? options.generate - 1 : 0;
-    const Size steps = given ? given + more : 1;
-    std::vector<Tap> taps;
+// What is read out: --get, or with --dump alone all that is computed.
+std::vector<std::string> names_read() {
     std::vector<std::string> names = options.get;
     if (names.empty() && !options.dump.empty())
         for (int i = 0; i < VALUES; i++)
             if (values[i].stage >= 0) names.push_back(values[i].name);
+    return names;
+}
+
+// Makes the steps, writes or prints what is read out, and returns the ids of --generate.
+std::vector<Int> make_steps(const std::vector<std::string> &names) {
+    const Size given = Size(options.tokens.size());
+    const Size more = options.generate > 1 ? options.generate - 1 : 0;
+    const Size steps = given ? given + more : 1;
+    std::vector<Tap> taps;
     if (!options.dump.empty()) allow_files();
     for (const std::string &name : names) {
         const Value *value = find_value(name);
@@ -104,17 +97,26 @@ void run() {
         }
     }
     for (Tap &tap : taps) tap.finish();
-    if (CHECKSUM) print_checksum(output, elements_of(output));
-    else if (names.empty() && generated.empty()) print_lines(output, elements_of(output));
-    for (size_t i = 0; i < generated.size(); i++) printf("%s%lld", i ? " " : "", generated[i]);
-    if (!generated.empty()) printf("\n");
+    return generated;
+}
+
+void print_ids(const std::vector<Int> &ids) {
+    for (size_t i = 0; i < ids.size(); i++) printf("%s%lld", i ? " " : "", ids[i]);
+    if (!ids.empty()) printf("\n");
+}
+
+void run() {
+    const std::vector<std::string> names = names_read();
+    const std::vector<Int> ids = make_steps(names);
+    if (names.empty() && ids.empty()) print_lines(values[OUTPUT], elements_of(values[OUTPUT]));
+    print_ids(ids);
 }
 
 void find_device() {
     int count = 0;
     const cudaError_t error = cudaGetDeviceCount(&count);
     if (error == cudaSuccess && count > 0) return;
-    end(DEVICE_FAILED, std::string("there is no GPU here that the CUDA runtime can use: ") + cudaGetErrorString(error) +
+    end(FAILED, std::string("there is no GPU here that the CUDA runtime can use: ") + cudaGetErrorString(error) +
                            "\n  next: run it where there are an NVIDIA GPU and its driver; without one, `logos run` and "
                            "`logos generate` take `--engine cuda -D device=host`");
 }
@@ -130,4 +132,15 @@ void prepare() {
         CHECK(cudaMemset(arrivals, 0, ARRIVALS * sizeof(int)));
     }
     allow_shared();
+    load_leaves();
 }
+
+void finish() { CHECK(cudaDeviceSynchronize()); }
+
+const char *const MACHINE_USE = "";
+
+bool take_machine_flag(const std::string &) { return false; }
+
+bool take_machine_option(const std::string &, const std::string &) { return false; }
+
+bool run_apart() { return false; }

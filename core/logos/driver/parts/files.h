@@ -1,5 +1,11 @@
 // The leaves: from files, from the program's fills, or the ramp.
 
+const Size CHUNK = Size(4) << 20;  // elements that a file is read in
+
+Size bytes_of(bool is_real) { return is_real ? Size(sizeof(Real)) : Size(sizeof(Int)); }
+
+const char *type_of(bool is_real) { return is_real ? "Real" : "Int"; }
+
 std::string shape_of(const Leaf &leaf) {
     return std::to_string(leaf.rows) + " by " + std::to_string(leaf.columns) + " of " + type_of(leaf.real);
 }
@@ -14,13 +20,17 @@ Size size_of_file(const std::string &path) {
     return stat(path.c_str(), &found) == 0 && S_ISREG(found.st_mode) ? Size(found.st_size) : Size(-1);
 }
 
+void check_size(const std::string &path, const Leaf &leaf, Size there, Size due) {
+    if (there != due)
+        end(REFUSED, path + " holds " + std::to_string(there) + " bytes; " + leaf.name + ", " + shape_of(leaf) +
+                         ", takes " + std::to_string(due));
+}
+
 class Reader {
   public:
     Reader(const std::string &path, const Leaf &leaf, Size due, bool wide = false) : path(path), wide(wide) {
         const Size there = size_of_file(path);
-        if (there >= 0 && there != due)
-            end(REFUSED, path + " holds " + std::to_string(there) + " bytes; " + leaf.name + ", " + shape_of(leaf) +
-                             ", takes " + std::to_string(due));
+        if (there >= 0) check_size(path, leaf, there, due);
         file = fopen(path.c_str(), "rb");
         if (file == nullptr) end(REFUSED, "cannot read " + path + ": " + strerror(errno));
     }
@@ -46,30 +56,26 @@ class Reader {
     std::vector<double> doubles;
 };
 
-void upload(const Leaf &leaf, Size first, const void *from, Size count) {
-    if (buffers[leaf.buffer].element != PLAIN) return send_rounded(leaf, first, static_cast<const Real *>(from), count);
-    send(leaf.buffer, first * bytes_of(leaf.real), from, size_t(count * bytes_of(leaf.real)));
-}
-
 template <typename T>
-void upload_transposed(const Leaf &leaf, const T *from) {
+void store_transposed(const Leaf &leaf, const T *from) {
     std::vector<T> turned(size_t(leaf.rows * leaf.columns));
     for (Size r = 0; r < leaf.rows; r++)
         for (Size c = 0; c < leaf.columns; c++) turned[size_t(c * leaf.rows + r)] = from[r * leaf.columns + c];
-    upload(leaf, 0, turned.data(), leaf.rows * leaf.columns);
+    store(leaf, 0, turned.data(), leaf.rows * leaf.columns);
 }
 
-// A whole leaf in the program's shape, as the device keeps it.
-void upload_whole(const Leaf &leaf, const void *from) {
-    if (!leaf.transposed) return upload(leaf, 0, from, leaf.rows * leaf.columns);
-    if (leaf.real) return upload_transposed(leaf, static_cast<const Real *>(from));
-    upload_transposed(leaf, static_cast<const Int *>(from));
+// A whole leaf in the program's shape.
+void store_whole(const Leaf &leaf, const void *from) {
+    if (!leaf.transposed) return store(leaf, 0, from, leaf.rows * leaf.columns);
+    if (leaf.real) return store_transposed(leaf, static_cast<const Real *>(from));
+    store_transposed(leaf, static_cast<const Int *>(from));
 }
 
-// `stored`: the file lies as the device keeps it, transposed where that is.
+// `stored`: the file lies as the leaf is stored, transposed where that is.
 void load_file(const Leaf &leaf, const std::string &path, bool stored) {
     const Size elements = leaf.rows * leaf.columns, size = bytes_of(leaf.real);
     const bool wide = leaf.real && ends_with(path, ".f64");
+    if (!wide && (stored || !leaf.transposed) && keep_file(leaf, path)) return;
     Reader reader(path, leaf, elements * (wide ? Size(sizeof(double)) : size), wide);
     const bool turn = leaf.transposed && !stored;
     const Size step = turn ? elements : CHUNK < elements ? CHUNK : elements;
@@ -77,47 +83,9 @@ void load_file(const Leaf &leaf, const std::string &path, bool stored) {
     for (Size done = 0; done < elements; done += step) {
         const Size count = step < elements - done ? step : elements - done;
         reader.read(chunk.data(), count, size);
-        if (turn) upload_whole(leaf, chunk.data());
-        else upload(leaf, done, chunk.data(), count);
+        if (turn) store_whole(leaf, chunk.data());
+        else store(leaf, done, chunk.data(), count);
     }
-}
-
-// A file of bytes as the device keeps them.
-void load_bytes(const Leaf &leaf, const std::string &path, int buffer) {
-    const Size due = buffers[buffer].bytes;
-    Reader reader(path, leaf, due);
-    std::vector<char> chunk(size_t(due < CHUNK ? due : CHUNK));
-    for (Size done = 0; done < due; done += CHUNK) {
-        const Size count = CHUNK < due - done ? CHUNK : due - done;
-        reader.read(chunk.data(), count, 1);
-        send(buffer, done, chunk.data(), size_t(count));
-    }
-}
-
-// A file of float32 scales, which Q8_0 has in float16 and so does the device.
-void load_scales(const Leaf &leaf, const std::string &path, int buffer) {
-    const Size due = buffers[buffer].bytes / Size(sizeof(Half));
-    Reader reader(path, leaf, due * Size(sizeof(Real)));
-    std::vector<Real> chunk(size_t(due < CHUNK ? due : CHUNK));
-    std::vector<Half> halves(chunk.size());
-    for (Size done = 0; done < due; done += CHUNK) {
-        const Size count = CHUNK < due - done ? CHUNK : due - done;
-        reader.read(chunk.data(), count, Size(sizeof(Real)));
-        for (size_t i = 0; i < size_t(count); i++) {
-            halves[i] = half_bits(chunk[i]);
-            if (half_value(halves[i]) != chunk[i]) end(REFUSED, path + " holds a scale that is no float16, as Q8_0 has them");
-        }
-        send(buffer, done * Size(sizeof(Half)), halves.data(), size_t(count) * sizeof(Half));
-    }
-}
-
-// NAME.q and NAME.s, where the device keeps Q8_0 and they are there.
-bool load_quants(const Leaf &leaf, const std::string &stem) {
-    const Memory &kept = buffers[leaf.buffer];
-    if (kept.element != QUANTS || size_of_file(stem + ".q") < 0) return false;
-    load_bytes(leaf, stem + ".q", leaf.buffer);
-    load_scales(leaf, stem + ".s", kept.scales);
-    return true;
 }
 
 template <typename T>
@@ -127,7 +95,7 @@ void load_start(const Leaf &leaf) {
         for (size_t p = 0; p < values.size(); p++) values[p] = static_cast<T>((double(p % 7) - 3) / (leaf.real ? 2 : 1));
     for (Size i = leaf.first; i < leaf.first + leaf.items; i++)
         values[size_t(items[i].place)] = leaf.real ? static_cast<T>(items[i].real) : static_cast<T>(items[i].integer);
-    upload_whole(leaf, values.data());
+    store_whole(leaf, values.data());
 }
 
 bool fed(const Leaf &leaf) {
@@ -142,7 +110,7 @@ bool load_given(const Leaf &leaf) {
     if (leaf.state) return false;
     for (const std::string &folder : options.weights) {
         const std::string stem = folder + "/" + (leaf.stem ? leaf.stem : leaf.name), stored = stem + (leaf.real ? ".f32" : ".i64");
-        if (load_quants(leaf, stem)) return true;
+        if (load_q8(leaf, stem)) return true;
         if (size_of_file(stored) >= 0) return load_file(leaf, stored, true), true;
         if (leaf.real && size_of_file(stem + ".f64") >= 0) return load_file(leaf, stem + ".f64", false), true;
     }

@@ -3,8 +3,9 @@
 const char *USE =
     "usage: %s [--weights DIR]... [--set NAME=FILE]... [--tokens 1,2,3] [--generate N] [--get NAME,...] [--dump DIR]\n"
     "\n"
-    "  --weights DIR    map NAME.tiles, NAME.f32, NAME.i64, NAME.q and NAME.s there [the folder `weights` beside this\n"
-    "                   program]; a transposed variable's file is transposed. Without a folder, what has no value is the ramp\n"
+    "  --weights DIR    read %s there [the folder `weights` beside\n"
+    "                   this program]; a transposed variable's file is transposed. Without a folder, what has no value is\n"
+    "                   the ramp\n"
     "  --set NAME=FILE  a variable in the program's shape: raw little-endian float32, int64 or (FILE.f64) float64\n"
     "  --tokens IDS     one step for each id: `tok` is the id, `pos` the step's number\n"
     "  --generate N     go on for N ids, each the output of the step before; print them\n"
@@ -12,13 +13,11 @@ const char *USE =
     "  --dump DIR       write NAME.npy (steps, rows, columns) of --get's variables, or of all that is computed\n"
     "  --numbered       name these files by their place in --get instead, from 0\n"
     "  --unchecked      go on past a NaN in an argmax, a computed row outside its table, a sum beyond 64 bits\n"
-    "  -t N             so many threads [as many as cores]; the numbers are the same for any\n"
-    "  --level NAME     the instructions to use: avx512, avxvnni, avx2, dotprod, plain [the best that are there]\n"
-    "  --tell           say which these are\n"
-    "  --lay DIR        write NAME.tiles there of NAME.q and NAME.s, as the kernels read them, and end\n"
     "  --list           print the variables: name, rows, columns, type, file\n"
+    "%s"
     "\n"
-    "Without --get and --dump it prints the output, one element a line.\n";
+    "Without --get and --dump it prints the output, one element a line.\n"
+    "%s";
 
 void take_set(const std::string &text) {
     const size_t mark = text.find('=');
@@ -37,30 +36,21 @@ bool *flag_of(const std::string &word) {
     return word == "--list"        ? &options.list
            : word == "--unchecked" ? &options.unchecked
            : word == "--numbered"  ? &options.numbered
-           : word == "--tell"      ? &options.told
                                    : nullptr;
-}
-
-Int threads_of(const std::string &text, const std::string &option) {
-    const Int found = count_of(text, option);
-    if (found < 1 || found > MOST_THREADS)
-        end(USAGE, option + ": from 1 to " + std::to_string(int(MOST_THREADS)) + " threads, not " + text);
-    return found;
 }
 
 void read_options(int count, char **words) {
     for (int i = 1; i < count; i++) {
         std::string word = words[i], text;
         if (word == "--help" || word == "-h") {
-            printf(USE, words[0]);
-            printf("%s", MORE_USE);
-            exit(DONE);
+            printf(USE, words[0], WEIGHT_FILES, MACHINE_USE, MORE_USE);
+            leave(DONE);
         }
         if (bool *const flag = flag_of(word)) {
             *flag = true;
             continue;
         }
-        if (take_flag(word)) continue;
+        if (take_machine_flag(word) || take_flag(word)) continue;
         const size_t mark = word.find('=');
         if (word.compare(0, 2, "--") == 0 && mark != std::string::npos) {
             text = word.substr(mark + 1);
@@ -76,10 +66,8 @@ void read_options(int count, char **words) {
         else if (word == "--generate") options.generate = count_of(text, word);
         else if (word == "--get") for (const std::string &name : split(text)) options.get.push_back(name);
         else if (word == "--dump") options.dump = text;
-        else if (word == "--level") options.level = text;
-        else if (word == "--lay") options.lay = text;
-        else if (word == "-t" || word == "--threads") options.threads = threads_of(text, word);
-        else if (!take_more(word, text)) end(USAGE, word + ": no such option; --help lists them");
+        else if (!take_machine_option(word, text) && !take_more(word, text))
+            end(USAGE, word + ": no such option; --help lists them");
     }
 }
 
@@ -116,9 +104,7 @@ void find_weights() {
 void list() {
     for (int i = 0; i < VALUES; i++) {
         const Value &value = values[i];
-        const Element element = buffers[value.buffer].element;
-        const bool rounded = element == QUANTS || element == TILES;
-        const char *file = value.stage < 0 ? (rounded ? "q s" : value.real ? "f32" : "i64") : "-";
+        const char *file = value.stage < 0 ? (takes_q8(value.buffer) ? "q s" : value.real ? "f32" : "i64") : "-";
         if (value.stage < 0 || !strchr(value.name, '@'))
             printf("%s\t%lld\t%lld\t%s\t%s%s\n", value.name, value.rows, value.columns, type_of(value.real), file,
                    value.transposed ? " transposed" : "");
@@ -128,13 +114,13 @@ void list() {
 int run_program(int count, char **words) {
     read_options(count, words);
     if (options.list) return list(), DONE;
-    if (!options.lay.empty()) return lay_all(options.lay);
+    if (run_apart()) return DONE;
     check_options();
     find_weights();
     prepare();
     if (!run_more()) run();
+    finish();
     if (fflush(stdout) != 0 || ferror(stdout)) end(REFUSED, std::string("cannot write the output: ") + strerror(errno));
-    pool.stop();
     return DONE;
 }
 

@@ -1,7 +1,4 @@
-// float16 as its bits.
-#pragma once
-
-#include "types.h"
+// float16 as its bits, by the types Real and Half.
 
 // Exactly the float16, without branches: the exponent is made float's by a product, which subnormals take too.
 inline Real half_value(Half bits) {
