@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-_COMMON = ("target.h", "words.h", "rounding.h", "files.h", "values.h")
+_COMMON = ("target.h", "words.h", "rounding.h", "files.h", "values.h", "steps.h")
 
 
 def driver_text(records: str, tables: str, machine: str, kind: str) -> str:
@@ -18,7 +18,8 @@ def driver_text(records: str, tables: str, machine: str, kind: str) -> str:
              the part `half.h` where kernels do not have them
     tables   the buffers, and `DriverTables.text()`
     machine  what runs the stages: it defines what the part `target.h` declares of a target
-    kind     what the kind of program adds, which `target.h` declares too: such as the part `plain.h`
+    kind     what the kind of program adds, which `target.h` declares too: the part `plain.h` adds nothing; of programs
+             that generate, the part `generate.h` and behind it what that declares of a target
     """
     return "\n".join(
         (_read("begin.h"), records, tables, "", *map(_read, _COMMON), machine, kind, _read("main.h"))

@@ -19,7 +19,7 @@ _ONCE = re.compile(r"^#pragma once\n", re.MULTILINE)
 
 
 def program_text(tables: Tables, kind: str, file: str, exact: bool) -> str:
-    """A program's source, which is called `file`; `kind` names the template of what only its kind of program has."""
+    """A program's source, which is called `file`; `kind` is forward or generate."""
     name = c_comment(file)
     levels = Template(_source("runtime", "levels.h.in")).substitute(file=file)
     machine = "\n".join(_text("runtime", part) for part in _MACHINE)
@@ -34,7 +34,7 @@ def program_text(tables: Tables, kind: str, file: str, exact: bool) -> str:
         driver_part("half.h"),
         _text("runtime", "pool.h"),
         levels,
-        driver_text(_text("runtime", "records.h"), tables.text(), machine, _text("runtime", kind)),
+        driver_text(_text("runtime", "records.h"), tables.text(), machine, _kind(kind)),
         "#else  // the kernels, for the level that is asked for",
         "namespace LOGOS_NAMESPACE {",
         "",
@@ -46,6 +46,13 @@ def program_text(tables: Tables, kind: str, file: str, exact: bool) -> str:
         "",
     ]
     return "\n".join(parts)
+
+
+def _kind(kind: str) -> str:
+    """What only a kind of program has."""
+    if kind == "forward":
+        return driver_part("plain.h")
+    return "\n".join((driver_part("generate.h"), _text("runtime", "generate.h")))
 
 
 def _made(tables: Tables) -> str:

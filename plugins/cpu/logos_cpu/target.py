@@ -71,7 +71,7 @@ class CpuTarget:
         """forward.cpp or generate.cpp, after the kind."""
         kind, storage = job.options.kind, storage_of(job)
         file = f"{kind}.cpp"
-        text = program_text(_tables(job), "plain.h" if kind == "forward" else "generate.h", file, storage.exact)
+        text = program_text(_tables(job), kind, file, storage.exact)
         return (Artifact(file, text),)
 
     def steps(self, job: Job) -> Steps:

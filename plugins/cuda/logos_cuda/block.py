@@ -10,7 +10,7 @@ from logos import MoeSpec as MoeSpec
 from logos import MoeWeights as MoeWeights
 from logos import Q8Reference as Q8Reference
 from logos_cuda.driver import Driver
-from logos_cuda.emit import kernel_text, program_text
+from logos_cuda.emit import kernel_text, program_text, template
 from logos_cuda.lower import stored_graph
 from logos_cuda.stages import ForwardGraph
 from logos_cuda.storage import EXPERTS, Multiply, Storage, name_of
@@ -18,8 +18,6 @@ from logos_cuda.storage import EXPERTS, Multiply, Storage, name_of
 PINNED = MoeSpec(2048, 768, 128, 8)
 """The sizes that the kernels of `moe_dp4a_kernels` are chosen for: those of Qwen3-30B-A3B. Any count of experts gives
 the same text."""
-
-_TEMPLATES = ("graph.cuh", "moe.cuh")
 
 
 def emit_moe_forward(
@@ -51,7 +49,8 @@ def moe_dp4a_kernels(single_pass: bool = True) -> str:
 def block_text(graph: ForwardGraph, file: str = "moe.cu", files: dict[str, str] | None = None) -> str:
     """The source of stages that are captured as one graph; `file` is what messages call it, `files` the stems of
     weights' files by variable."""
-    return program_text(Driver(graph, files), graph.kernels, _TEMPLATES, file)
+    kind = "\n".join(map(template, ("graph.cuh", "moe.cuh")))
+    return program_text(Driver(graph, files), graph.kernels, kind, file)
 
 
 def block_refusals(graph: Graph) -> Iterator[Refusal]:

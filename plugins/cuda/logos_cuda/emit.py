@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 from string import Template
@@ -23,11 +23,12 @@ def emit_forward(graph: ForwardGraph, *, checksum: bool = False, file: str = "fo
 
     `checksum` prints the output's sum in place of its elements; `file` is what messages call the text.
     """
-    return program_text(Driver(graph), graph.kernels, ("checksum.cuh" if checksum else "plain.cuh",), file)
+    kind = template("checksum.cuh") if checksum else driver_part("plain.h")
+    return program_text(Driver(graph), graph.kernels, kind, file)
 
 
-def program_text(driver: Driver, kernels: Iterable[Kernel], kind: Sequence[str], file: str) -> str:
-    """A driver's program with these kernels; `kind` are the templates of what only its kind of program has."""
+def program_text(driver: Driver, kernels: Iterable[Kernel], kind: str, file: str) -> str:
+    """A driver's program with these kernels; `kind` is the text of what only its kind of program has."""
     return "\n".join((_head(driver), *kernel_text(kernels), _driver_text(driver, kind, file)))
 
 
@@ -81,9 +82,9 @@ def template(name: str) -> str:
     return (files("logos_cuda") / "templates" / name).read_text("utf-8")
 
 
-def _driver_text(driver: Driver, kind: Sequence[str], file: str) -> str:
+def _driver_text(driver: Driver, kind: str, file: str) -> str:
     name = c_string(one_line(file))
     machine = Template(template("machine.cu.in")).substitute(stages=driver.stages(), file=name)
     own = (machine, template("storage.cuh"), template("steps.cuh"))
     records = (template("memory.cuh"), driver_part("half.h"))
-    return driver_text("\n".join(records), driver.tables(), "\n".join(own), "\n".join(map(template, kind)))
+    return driver_text("\n".join(records), driver.tables(), "\n".join(own), kind)

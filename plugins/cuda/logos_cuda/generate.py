@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from logos import Graph, MoeWeights, Q8Reference, Refused, Unrolled, Value, decode_refusals, prompt_tables, unroll
+from logos import (
+    Graph,
+    MoeWeights,
+    Q8Reference,
+    Refused,
+    Unrolled,
+    Value,
+    decode_refusals,
+    driver_part,
+    prompt_tables,
+    unroll,
+)
 from logos_cuda.driver import Driver, driver_tables
-from logos_cuda.emit import program_text
+from logos_cuda.emit import program_text, template
 from logos_cuda.lower import stored_graph
 from logos_cuda.stages import ForwardError, ForwardGraph, Kernel
 from logos_cuda.storage import EXPERTS, Multiply, Storage, name_of, storage_by
@@ -98,7 +109,8 @@ def emit_generate(
 
 def generation_text(made: Generation, file: str = "generate.cu") -> str:
     """The source of a generation; `file` is what messages call it."""
-    return program_text(ManyDriver(made), made.kernels, ("graph.cuh", "generate.cuh"), file)
+    kind = (template("graph.cuh"), driver_part("generate.h"), template("generate.cuh"))
+    return program_text(ManyDriver(made), made.kernels, "\n".join(kind), file)
 
 
 class ManyDriver(Driver):

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from logos import Graph, Job, Refusal, Refused, Spot, Value, step_input, unroll
 from logos_cuda.choice import storage_of
-from logos_cuda.emit import program_text
+from logos_cuda.emit import program_text, template
 from logos_cuda.generate import MOST_STEPS, Generation, ManyDriver, generation
 from logos_cuda.lower import stored_graph
 from logos_cuda.stages import ForwardError
@@ -77,7 +77,7 @@ def forward_generation(job: Job) -> Generation:
 def forward_text(job: Job) -> str:
     """Its source."""
     made = forward_generation(job)
-    return program_text(_Driver(made), made.kernels, ("prefill.cuh",), "forward.cu")
+    return program_text(_Driver(made), made.kernels, template("prefill.cuh"), "forward.cu")
 
 
 class _Driver(ManyDriver):

@@ -43,7 +43,7 @@ void read_options(int count, char **words) {
     for (int i = 1; i < count; i++) {
         std::string word = words[i], text;
         if (word == "--help" || word == "-h") {
-            printf(USE, words[0], WEIGHT_FILES, MACHINE_USE, MORE_USE);
+            printf(USE, words[0], WEIGHT_FILES, MACHINE_USE, more_use().c_str());
             leave(DONE);
         }
         if (bool *const flag = flag_of(word)) {

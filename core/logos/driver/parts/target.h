@@ -34,16 +34,36 @@ bool keep_file(const Leaf &leaf, const std::string &path);
 // The files of Q8_0, and others that the target alone knows, of a leaf: true where they are there and it keeps them.
 bool load_q8(const Leaf &leaf, const std::string &stem);
 
+// The first element of a buffer of Int.
+Int fetch_integer(int buffer);
+
+// Makes the stages of a step from `first` up to `end`; in a step they come in order, and none is left out.
+void make_stages(int first, int end);
+
+// The first fault that stages found: of what kind, in which, with what number. Kind 0 is none.
+struct Report {
+    int kind, stage;
+    Int value;
+};
+
+// Waits until all stages that it was given are made; the fault stays until it is cleared.
+Report fetch_fault();
+void clear_fault();
+
 // What the kind of program defines.
 
 // Options of its own, as the target's; `check_more` refuses what does not go together.
-extern const char *const MORE_USE;
+std::string more_use();
 bool take_flag(const std::string &word);
 bool take_more(const std::string &word, const std::string &text);
 void check_more();
 
 // Runs the program in another way than `run`: true where it did.
 bool run_more();
+
+// Makes many steps at once, from the step `first` on, and has the taps take what they read: how many, or 0.
+class Tap;
+Size make_together(const std::vector<Tap *> &taps, Size first);
 
 struct Options {
     std::vector<std::string> weights;

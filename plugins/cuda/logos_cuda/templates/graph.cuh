@@ -1,4 +1,4 @@
-// Launches captured once as one CUDA graph, and the time.
+// Launches captured once as one CUDA graph.
 
 // The graph of what `make` launches, and null, with a line on why, where it cannot be captured: what failed leaves
 // nothing behind, and the kernels are launched one by one.
@@ -25,10 +25,4 @@ cudaGraphExec_t captured_graph(void (*make)(), const char *of) {
     }
     fprintf(stderr, "no graph of the %s (%s): its kernels are launched one by one\n", of, cudaGetErrorString(error));
     return nullptr;
-}
-
-double now() {
-    timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return double(time.tv_sec) + 1e-9 * double(time.tv_nsec);
 }

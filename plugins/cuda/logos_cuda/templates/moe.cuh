@@ -1,10 +1,11 @@
 // A block: its stages are captured once as one CUDA graph.
 
-const char *const MORE_USE =
-    "\n"
-    "Block:\n"
-    "  --no-graph       launch the kernels one by one instead of the captured graph\n"
-    "  --repeat N       then launch N times more, and print the microseconds of one on standard error\n";
+std::string more_use() {
+    return "\n"
+           "Block:\n"
+           "  --no-graph       launch the kernels one by one instead of the captured graph\n"
+           "  --repeat N       then launch N times more, and print the microseconds of one on standard error\n";
+}
 
 bool by_launches = false;
 Size repeats = 0;
@@ -30,7 +31,7 @@ void make_launches() {
 
 // Captured when it is first launched: by then there is memory for all that is read out. Without states every value
 // lasts to the step's end.
-bool launch_together() {
+bool launch_captured() {
     if (!by_launches && captured == nullptr) {
         captured = captured_graph(make_launches, "block");
         by_launches = captured == nullptr;
@@ -42,11 +43,12 @@ bool launch_together() {
 Size make_together(const std::vector<Tap *> &, Size) { return 0; }
 
 bool run_more() {
+    launch_together = launch_captured;
     run();
     if (repeats == 0) return true;
     const double start = now();
     for (Size i = 0; i < repeats; i++)
-        if (!launch_together()) make_launches();
+        if (!launch_captured()) make_launches();
     CHECK(cudaStreamSynchronize(stream));
     fprintf(stderr, "%lld times, %.3f us each\n", repeats, 1e6 * (now() - start) / double(repeats));
     return true;

@@ -1,14 +1,14 @@
 // Prompts: CHUNK_STEPS of the ids' steps at once, and what fills no chunk one by one.
 
-const char *const MORE_USE = "\nThe ids of --tokens are taken many at once, and those that fill no such chunk one by one.\n";
+std::string more_use() {
+    return "\nThe ids of --tokens are taken many at once, and those that fill no such chunk one by one.\n";
+}
 
 bool take_flag(const std::string &) { return false; }
 
 bool take_more(const std::string &, const std::string &) { return false; }
 
 void check_more() {}
-
-bool launch_together() { return false; }
 
 bool run_more() { return false; }
 
@@ -38,8 +38,7 @@ bool rows_inside(Size first) {
     for (int i = 0; i < ROWS; i++)
         for (Size step = first; step < first + CHUNK_STEPS; step++) {
             Int row = rows[i].buffer == TOKEN ? options.tokens[size_t(step)] : step;
-            if (rows[i].buffer != TOKEN && rows[i].buffer != POSITION)
-                CHECK(cudaMemcpy(&row, memory[rows[i].buffer], sizeof row, cudaMemcpyDeviceToHost));
+            if (rows[i].buffer != TOKEN && rows[i].buffer != POSITION) row = fetch_integer(rows[i].buffer);
             if (row < 0 || row >= rows[i].rows) return false;
         }
     return true;
@@ -53,10 +52,7 @@ bool make_chunk(Size first) {
     send(CHUNK_TOKEN, 0, &options.tokens[size_t(first)], bytes);
     if (CHUNK_POSITION >= 0) send(CHUNK_POSITION, 0, positions.data(), bytes);
     for (int i = 0; i < CHUNK_STAGES; i++) chunk_stages[i]();
-    CHECK(cudaStreamSynchronize(stream));
-    Fault found;
-    CHECK(cudaMemcpy(&found, fault, sizeof found, cudaMemcpyDeviceToHost));
-    return found.kind == 0 || options.unchecked;
+    return fetch_fault().kind == 0 || options.unchecked;
 }
 
 int number_of(const Tap *tap) { return int(tap->at() - values); }
@@ -115,7 +111,7 @@ Size make_together(const std::vector<Tap *> &taps, Size first) {
     for (const Tap *tap : taps) make_room(chunk_buffers[number_of(tap)]);
     const States before = read_states();
     if (!make_chunk(first)) {
-        CHECK(cudaMemset(fault, 0, sizeof(Fault)));
+        clear_fault();
         write_states(before);
         for (Size step = first; step < first + CHUNK_STEPS; step++) make_alone(taps, step);
         end(FAILED, "many steps at once, from step " + std::to_string(first) + " on, report a fault that single steps do not");

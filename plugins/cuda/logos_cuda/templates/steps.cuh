@@ -1,47 +1,28 @@
-// The steps of a run.
+// The stages of a step on the device.
 
-void check_rows() {
-    for (int i = 0; i < ROWS; i++) {
-        Int row;
-        CHECK(cudaMemcpy(&row, memory[rows[i].buffer], sizeof row, cudaMemcpyDeviceToHost));
-        if (row < 0 || row >= rows[i].rows) refuse(rows[i].words, row);
-    }
+// Launches all stages of a step at once, where the kind of program does: false where it cannot.
+bool (*launch_together)() = nullptr;
+bool launched = false;
+
+void make_stages(int first, int end) {
+    if (first == 0) launched = launch_together != nullptr && launch_together();
+    for (int i = first; i < end && !launched; i++) stages[i]();
 }
 
-void check_fault() {
+Int fetch_integer(int buffer) {
+    Int found;
+    CHECK(cudaMemcpy(&found, memory[buffer], sizeof found, cudaMemcpyDeviceToHost));
+    return found;
+}
+
+Report fetch_fault() {
+    CHECK(cudaStreamSynchronize(stream));
     Fault found;
     CHECK(cudaMemcpy(&found, fault, sizeof found, cudaMemcpyDeviceToHost));
-    if (found.kind == 0 || options.unchecked) return;
-    for (int i = 0; i < MESSAGES; i++)
-        if (messages[i].stage == found.stage && messages[i].kind == found.kind) refuse(messages[i].words, found.value);
-    end(FAILED, "stage " + std::to_string(found.stage) + " reported the fault " + std::to_string(found.kind));
+    return {found.kind, found.stage, found.value};
 }
 
-void feed(Int token, Int step) {
-    for (int i = 0; i < LEAVES; i++) {
-        const Leaf &leaf = leaves[i];
-        const Int number = strcmp(leaf.name, "pos") ? token : step;
-        if (fed(leaf)) store(leaf, 0, &number, 1);
-    }
-}
-
-// Launches all stages of a step at once, where the kind of program does.
-bool launch_together();
-
-// Makes many steps at once from one on, where the kind of program does: how many.
-Size make_together(const std::vector<Tap *> &taps, Size first);
-
-void make_step(const std::vector<Tap *> &taps) {
-    check_rows();
-    const bool launched = launch_together();
-    for (int stage = -1; stage < STAGES; stage++) {
-        if (stage >= 0 && !launched) stages[stage]();
-        for (Tap *tap : taps)
-            if (tap->at()->stage == stage) tap->take();
-    }
-    CHECK(cudaStreamSynchronize(stream));
-    check_fault();
-}
+void clear_fault() { CHECK(cudaMemset(fault, 0, sizeof(Fault))); }
 
 // Buffers from KEPT on are of values that only their own stage reads: it writes them where there is room.
 void make_room(int buffer) {
@@ -50,66 +31,6 @@ void make_room(int buffer) {
     if (error != cudaSuccess)
         end(FAILED, "no room for " + std::to_string(buffers[buffer].bytes) + " bytes of " + buffers[buffer].name +
                                " on the device: " + cudaGetErrorString(error));
-}
-
-// Every variable that is read out has a file that is open until the end.
-void allow_files() {
-    struct rlimit most;
-    if (getrlimit(RLIMIT_NOFILE, &most) != 0) return;
-    most.rlim_cur = most.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &most);
-}
-
-// What is read out: --get, or with --dump alone all that is computed.
-std::vector<std::string> names_read() {
-    std::vector<std::string> names = options.get;
-    if (names.empty() && !options.dump.empty())
-        for (int i = 0; i < VALUES; i++)
-            if (values[i].stage >= 0) names.push_back(values[i].name);
-    return names;
-}
-
-// Makes the steps, writes or prints what is read out, and returns the ids of --generate.
-std::vector<Int> make_steps(const std::vector<std::string> &names) {
-    const Size given = Size(options.tokens.size());
-    const Size more = options.generate > 1 ? options.generate - 1 : 0;
-    const Size steps = given ? given + more : 1;
-    std::vector<Tap> taps;
-    if (!options.dump.empty()) allow_files();
-    for (const std::string &name : names) {
-        const Value *value = find_value(name);
-        if (value == nullptr) end(USAGE, "the program has no variable " + name + "; --list names them");
-        make_room(value->buffer);
-        taps.emplace_back(name, *value, steps, taps.size());
-    }
-    std::vector<Tap *> all;
-    for (Tap &tap : taps) all.push_back(&tap);
-    std::vector<Int> tokens = options.tokens, generated;
-    const Value &output = values[OUTPUT];
-    for (Size step = 0; step < steps;) {
-        const Size made = make_together(all, step);
-        if (made == 0 && given) feed(tokens[size_t(step)], step);
-        if (made == 0) make_step(all);
-        step += made ? made : 1;
-        if (options.generate > 0 && step >= given) {
-            generated.push_back(integer_at(elements_of(output), 0));
-            tokens.push_back(generated.back());
-        }
-    }
-    for (Tap &tap : taps) tap.finish();
-    return generated;
-}
-
-void print_ids(const std::vector<Int> &ids) {
-    for (size_t i = 0; i < ids.size(); i++) printf("%s%lld", i ? " " : "", ids[i]);
-    if (!ids.empty()) printf("\n");
-}
-
-void run() {
-    const std::vector<std::string> names = names_read();
-    const std::vector<Int> ids = make_steps(names);
-    if (names.empty() && ids.empty()) print_lines(values[OUTPUT], elements_of(values[OUTPUT]));
-    print_ids(ids);
 }
 
 void find_device() {
@@ -126,7 +47,7 @@ void prepare() {
     CHECK(cudaStreamCreate(&stream));
     for (int i = 0; i < KEPT; i++) make_room(i);
     CHECK(cudaMalloc(reinterpret_cast<void **>(&fault), sizeof(Fault)));
-    CHECK(cudaMemset(fault, 0, sizeof(Fault)));
+    clear_fault();
     if (ARRIVALS > 0) {
         CHECK(cudaMalloc(reinterpret_cast<void **>(&arrivals), ARRIVALS * sizeof(int)));
         CHECK(cudaMemset(arrivals, 0, ARRIVALS * sizeof(int)));

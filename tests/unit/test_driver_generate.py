@@ -1,10 +1,13 @@
-"""Programs of kind generate, run on the host: captured and plain, prompt after prompt, their checks and their words."""
+"""Programs of kind generate, of cuda on the host and of cpu: captured and plain, prompt after prompt, their checks and
+their words."""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +17,8 @@ from logos import Machine, Refused, Request, Source, make_job, make_manager, run
 from logos.check import read_program
 from logos.grammar import make_grammar
 from logos.ops import OPS
+from logos_cpu.building import executable
+from logos_cpu.options import Options
 from logos_cuda import Qwen30b, emit_generate, emit_qwen30b_generate
 from logos_cuda.host_build import compile_host
 
@@ -45,6 +50,23 @@ def built(text: str, folder: Path, steps: int = 1, change: tuple[str, str] = (""
     assert change[0] in made
     source.write_text(made.replace(*change, 1) if change[0] else made, encoding="utf-8")
     compile_host(source, folder / "generate", flags=["-O1"])
+    return weighted(folder)
+
+
+def built_by_cpu(folder: Path, steps: int = 1) -> Path:
+    """The same of the cpu target."""
+    request = Request(Path("p.lg"), source=Source("p.lg", DECODE), options={"kind": "generate", "prefill": steps})
+    target, job = make_job(make_manager(), request, "cpu")
+    (artifact,) = target.emit(job)
+    source = folder / artifact.path
+    source.write_text(artifact.text, encoding="utf-8")
+    # A copy: the folder of weights is the one beside the file that is run.
+    shutil.copy(executable(source, Options()), folder / "generate")
+    return weighted(folder)
+
+
+def weighted(folder: Path) -> Path:
+    """The program of a folder, with its weights there."""
     (folder / "weights").mkdir()
     for name, value in VALUES.items():
         (value.T if name == "W" else value).astype("<f4").tofile(folder / f"weights/{name}.f32")
@@ -67,6 +89,29 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(DECODE, tmp_path_factory.mktemp("generate"))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOGOS_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def by_cpu(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return built_by_cpu(tmp_path_factory.mktemp("cpu"))
+
+
+@pytest.fixture(scope="module", params=["program", "by_cpu"])
+def either(request: pytest.FixtureRequest) -> Path:
+    """The program of one target and then of the other: they say the same."""
+    return Path(request.getfixturevalue(request.param))
+
+
+def ways(program: Path) -> Sequence[list[str]]:
+    """Arguments that change how a program runs and not what it says."""
+    return ([], ["--no-graph"]) if program.with_name("generate.cu").exists() else (["-t", "1"], ["-t", "3"])
+
+
 def run(program: Path, *arguments: str, code: int = 0) -> tuple[str, str]:
     ran = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
     assert ran.returncode == code, ran.stderr
@@ -77,39 +122,39 @@ def ids(program: Path, *arguments: str) -> list[list[int]]:
     return [list(map(int, line.split())) for line in run(program, *arguments)[0].splitlines()]
 
 
-def test_captured_and_plain_it_says_what_the_reference_machine_says(program: Path) -> None:
+def test_in_every_way_it_says_what_the_reference_machine_says(either: Path) -> None:
     expected = due([1, 4, 2], 10)
-    for more in ([], ["--no-graph"]):
-        assert ids(program, "--prompt-ids", "1,4,2", "-n", "10", *more) == [expected]
-    assert ids(program, "--tokens", "1,4,2", "--generate", "10") == [expected]
+    for more in ways(either):
+        assert ids(either, "--prompt-ids", "1,4,2", "-n", "10", *more) == [expected]
+    assert ids(either, "--tokens", "1,4,2", "--generate", "10") == [expected]
     assert len(set(expected)) > 1
 
 
-def test_a_second_prompt_starts_from_the_start(program: Path) -> None:
+def test_a_second_prompt_starts_from_the_start(either: Path) -> None:
     prompts = ([1, 4, 2], [3], [0, 0, 1, 2, 3], [3])
     given = [word for prompt in prompts for word in ("--prompt-ids", ",".join(map(str, prompt)))]
-    for more in ([], ["--no-graph"]):
-        assert ids(program, *given, "-n", "7", *more) == [due(prompt, 7) for prompt in prompts]
+    for more in ways(either):
+        assert ids(either, *given, "-n", "7", *more) == [due(prompt, 7) for prompt in prompts]
 
 
-def test_a_stop_ends_it_and_is_printed(program: Path, tmp_path: Path) -> None:
+def test_a_stop_ends_it_and_is_printed(either: Path, tmp_path: Path) -> None:
     expected = due([1, 4, 2], 10)
     stop = expected[4]
     said = expected[: expected.index(stop) + 1]
-    assert ids(program, "--prompt-ids", "1,4,2", "-n", "10", "--stop", f"{stop},99") == [said]
+    assert ids(either, "--prompt-ids", "1,4,2", "-n", "10", "--stop", f"{stop},99") == [said]
     (tmp_path / "ids").write_text("1,4\r\n\n2\n")
-    assert run(program, "--prompt-ids", f"@{tmp_path}/ids", "-n", "3", "--lines")[0].split() == [
+    assert run(either, "--prompt-ids", f"@{tmp_path}/ids", "-n", "3", "--lines")[0].split() == [
         str(one) for one in expected[:3]
     ]
-    out, err = run(program, "--prompt-ids", "1,4,2", "-n", "10", "--stop", str(stop), "--json")
+    out, err = run(either, "--prompt-ids", "1,4,2", "-n", "10", "--stop", str(stop), "--json")
     record = json.loads(out)
     assert (record["prompt"], record["generated"], record["end"]) == (3, said, "stop")
     assert record["tokens_per_second"] is None or record["tokens_per_second"] > 0
     assert err.startswith("prompt: 3 tokens in ")
 
 
-def test_a_full_context_is_refused_where_the_next_step_would_be(program: Path) -> None:
-    out, err = run(program, "--prompt-ids", "1,4,2", "-n", "11", code=1)
+def test_a_full_context_is_refused_where_the_next_step_would_be(either: Path) -> None:
+    out, err = run(either, "--prompt-ids", "1,4,2", "-n", "11", code=1)
     assert list(map(int, out.split())) == due([1, 4, 2], 10)
     assert err.split("\n", 1)[1] == (
         "p.lg:11:1: pos is 12, outside the rows 0 to 11 of K [row-outside-table]\n"
@@ -117,37 +162,38 @@ def test_a_full_context_is_refused_where_the_next_step_would_be(program: Path) -
         "    ^^^^^^^^^^^^^^^^^^^^^\n"
         "  next: give pos a row that K has\n"
     )
-    said = run(program, "--prompt-ids", ",".join("1" * 13), "-n", "1", "--json", code=1)
+    said = run(either, "--prompt-ids", ",".join("1" * 13), "-n", "1", "--json", code=1)
     assert said[0] == ""
     assert "pos is 12, outside the rows 0 to 11 of K" in said[1]
-    out = run(program, "--prompt-ids", "1,4,2", "-n", "11", "--json", code=1)[0]
+    out = run(either, "--prompt-ids", "1,4,2", "-n", "11", "--json", code=1)[0]
     assert json.loads(out)["end"] == "context"
 
 
-def test_a_token_outside_the_table_is_refused_before_the_step(program: Path) -> None:
-    out, err = run(program, "--prompt-ids", "1,5", code=1)
+def test_a_token_outside_the_table_is_refused_before_the_step(either: Path) -> None:
+    out, err = run(either, "--prompt-ids", "1,5", code=1)
     assert out == ""
     assert err.startswith("p.lg:10:1: tok is 5, outside the rows 0 to 4 of emb [row-outside-table]\n")
 
 
-def test_what_the_device_finds_is_told_after_the_step(program: Path, tmp_path: Path) -> None:
+def test_what_the_device_finds_is_told_after_the_step(either: Path, tmp_path: Path) -> None:
     start = next(one for one in range(5) if due([one], 1) != [one])
     emb = VALUES["emb"].copy()
     emb[due([start], 1)[0]] = np.nan
     emb.astype("<f4").tofile(tmp_path / "emb.f32")
     given = ["--set", f"emb={tmp_path}/emb.f32", "--prompt-ids", str(start), "-n", "5"]
-    for more in ([], ["--no-graph"]):
-        out, err = run(program, *given, *more, code=1)
+    for more in ways(either):
+        out, err = run(either, *given, *more, code=1)
         assert list(map(int, out.split())) == due([start], 1)
         assert err.split("\n")[1] == (
             "p.lg:17:1: argmax: the operand holds a NaN, so it has no largest element [no-value]"
         )
-    assert json.loads(run(program, *given, "--json", code=1)[0])["end"] == "fault"
+    assert json.loads(run(either, *given, "--json", code=1)[0])["end"] == "fault"
 
 
-@pytest.fixture(scope="module")
-def chunked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return built(DECODE, tmp_path_factory.mktemp("chunked"), steps=3)
+@pytest.fixture(scope="module", params=["cuda", "cpu"])
+def chunked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("chunked")
+    return built(DECODE, folder, steps=3) if request.param == "cuda" else built_by_cpu(folder, steps=3)
 
 
 def test_prompts_go_many_steps_at_once_and_what_is_left_one_by_one(chunked: Path) -> None:
@@ -155,7 +201,8 @@ def test_prompts_go_many_steps_at_once_and_what_is_left_one_by_one(chunked: Path
     given = [word for prompt in prompts for word in ("--prompt-ids", ",".join(map(str, prompt)))]
     assert ids(chunked, *given, "-n", "5") == [due(prompt, 5) for prompt in prompts]
     assert ids(chunked, "--prompt-ids", "1,4,2", "--stop", "0,1,2,3,4") == [due([1, 4, 2], 1)]
-    assert (chunked.parent / "generate.cu").read_text().count("set_row_steps_kernel, dim3") == 2
+    if (source := chunked.with_name("generate.cu")).exists():
+        assert source.read_text().count("set_row_steps_kernel, dim3") == 2
 
 
 def test_a_fault_within_a_chunk_is_told_at_its_own_step(chunked: Path, program: Path, tmp_path: Path) -> None:
@@ -223,13 +270,13 @@ def test_a_step_that_cannot_be_captured_is_launched_as_it_is(tmp_path: Path, cal
         (["--graph"], "--graph: no such option, or its value is missing; --help lists them"),
     ],
 )
-def test_what_is_not_understood_is_a_matter_of_usage(program: Path, arguments: list[str], what: str) -> None:
-    assert run(program, *arguments, code=2) == ("", f"{what}\n")
+def test_what_is_not_understood_is_a_matter_of_usage(either: Path, arguments: list[str], what: str) -> None:
+    assert run(either, *arguments, code=2) == ("", f"{what}\n")
 
 
-def test_a_prompt_that_cannot_be_read(program: Path, tmp_path: Path) -> None:
+def test_a_prompt_that_cannot_be_read(either: Path, tmp_path: Path) -> None:
     for path, why in ((tmp_path, "Is a directory"), (tmp_path / "ids", "No such file or directory")):
-        assert run(program, "--prompt-ids", f"@{path}", code=1) == ("", f"cannot read {path}: {why}\n")
+        assert run(either, "--prompt-ids", f"@{path}", code=1) == ("", f"cannot read {path}: {why}\n")
 
 
 def test_no_device_and_too_little_memory_are_one_message(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,6 +309,12 @@ def test_help_says_every_option(program: Path) -> None:
     said = run(program, "--help")[0]
     options = ("--prompt-ids", "-n N", "--stop", "--no-graph", "--lines", "--json", "--tokens")
     assert [option for option in options if f"  {option}" not in said] == []
+
+
+def test_help_of_both_differs_in_what_the_targets_are(program: Path, by_cpu: Path) -> None:
+    cuda, cpu = (run(one, "--help")[0].replace(str(one), "generate").splitlines() for one in (program, by_cpu))
+    own = [line.split()[0] for line in cuda if line not in cpu], [line.split()[0] for line in cpu if line not in cuda]
+    assert own == (["--weights", "--no-graph"], ["--weights", "-t", "--level", "--tell", "--lay"])
 
 
 @pytest.mark.parametrize(
