@@ -36,19 +36,24 @@ def _refusal(place: Place, what: str, follow: str) -> Refusal:
     return Refusal("not-a-decode-step", f"kind generate takes a decode step; this program has {what}", place, next_)
 
 
-def prompt_tables(step: DriverTables, many: DriverTables | None, steps: int, alone: Sequence[str] = ()) -> str:
+def prompt_tables(
+    step: DriverTables, many: DriverTables | None, steps: int, alone: Sequence[str] | None = None
+) -> str:
     """The C++ text of the constants of `steps` steps at once, `many`, beside a single one's: the buffers of their
     inputs and of the output (-1: there is none), and how many stages they are.
 
-    Where prompts go token by token `many` is None, and `alone` says why, where the program is why.
+    Where prompts go token by token `many` is None. Of a program that generates `alone` says why they do, where the
+    program is why; of another it is None.
     """
     places = {"TOKEN": _input(step, "tok"), "POSITION": _input(step, "pos")}
     places |= {"CHUNK_TOKEN": _input(many, "tok"), "CHUNK_POSITION": _input(many, "pos")}
     places["CHUNK_OUTPUT"] = "-1" if many is None else many.held[many.graph.output].buffer
     counts = {"CHUNK_STEPS": 1 if many is None else steps, "CHUNK_STAGES": 0 if many is None else len(many.stages)}
     lines = [f"{name} = {number}," for name, number in {**places, **counts}.items()]
-    why = f"const char *const ALONE = {c_string(one_line('; '.join(alone)))};"
-    return "\n\n".join([c_block("enum {", lines, "};"), why])
+    constants = c_block("enum {", lines, "};")
+    if alone is None:
+        return constants
+    return f"{constants}\n\nconst char *const ALONE = {c_string(one_line('; '.join(alone)))};"
 
 
 def _input(tables: DriverTables | None, name: str) -> str:

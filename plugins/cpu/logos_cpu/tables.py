@@ -10,9 +10,12 @@ from logos_cpu.stages import Buffer, Call, Stages, meetings
 
 
 class Tables:
-    """The tables of a step's stages and, beside them, of many steps' at once. `kernels` are the distinct calls."""
+    """The tables of a step's stages and, beside them, of many steps' at once; `alone` as `prompt_tables` has it.
+    `kernels` are the distinct calls."""
 
-    def __init__(self, step: Stages, many: Stages | None = None, steps: int = 1, alone: Sequence[str] = ()) -> None:
+    def __init__(
+        self, step: Stages, many: Stages | None = None, steps: int = 1, alone: Sequence[str] | None = None
+    ) -> None:
         self.step, self.many, self.steps, self.alone = step, many, steps, alone
         self.program: Graph = step.graph
         self.own = _driver_tables(step)

@@ -132,13 +132,15 @@ def _tables(job: Job) -> Tables:
     """A step's stages and, of kind generate, those of many steps at once where the program has them."""
     storage, steps = storage_of(job), job.options.prefill
     step = lower(job.graph, storage)
-    if job.options.kind != "generate" or steps < 2:
+    if job.options.kind != "generate":
         return Tables(step)
+    if steps < 2:
+        return Tables(step, alone=())
     try:
         unrolled = unroll(job.graph, steps)
     except Refused as refused:
         return Tables(step, alone=tuple(dict.fromkeys(refusal.what for refusal in refused.refusals)))
-    return Tables(step, lower_many(unrolled, step, storage), steps)
+    return Tables(step, lower_many(unrolled, step, storage), steps, ())
 
 
 def _kept(job: Job) -> Iterator[tuple[str, Element, bool]]:

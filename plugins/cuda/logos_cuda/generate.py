@@ -116,13 +116,13 @@ def generation_text(made: Generation, file: str = "generate.cu") -> str:
 class ManyDriver(Driver):
     """The driver of a step and of many at once: the step's, and what the steps at once need."""
 
-    def __init__(self, made: Generation) -> None:
+    def __init__(self, made: Generation, generates: bool = True) -> None:
         super().__init__(made.step)
-        self.made = made
+        self.made, self.alone = made, made.alone if generates else None
 
     def tables(self) -> str:
         many = None if self.made.many is None else driver_tables(self.made.many)
-        return "\n\n".join((super().tables(), prompt_tables(self.own, many, self.made.steps, self.made.alone)))
+        return "\n\n".join((super().tables(), prompt_tables(self.own, many, self.made.steps, self.alone)))
 
     def arrivals(self) -> int:
         many = self.made.many

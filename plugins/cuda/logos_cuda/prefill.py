@@ -84,7 +84,7 @@ class _Driver(ManyDriver):
     """The driver with the table of what a chunk has of every value that can be read out."""
 
     def __init__(self, made: Generation) -> None:
-        super().__init__(made)
+        super().__init__(made, generates=False)
         assert made.many is not None  # refused before anything is written
         assert made.unrolled is not None
         self.many, self.unrolled = made.many, made.unrolled
