@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from logos.driver.generation import step_input as step_input
     from logos.driver.source import driver_part as driver_part
     from logos.driver.source import driver_text as driver_text
+    from logos.driver.source import paste_headers as paste_headers
     from logos.driver.tables import DriverTables as DriverTables
     from logos.driver.tables import HeldValue as HeldValue
     from logos.driver.tables import c_block as c_block
@@ -137,7 +138,7 @@ _HOMES = {
     "compiled": ("CompiledKernel", "CompilingTarget"),
     "device_plan": ("Card", "DevicePlan", "DeviceStage", "Fit", "Work"),
     "driver.generation": ("decode_refusals", "prompt_tables", "step_input"),
-    "driver.source": ("driver_part", "driver_text"),
+    "driver.source": ("driver_part", "driver_text", "paste_headers"),
     "driver.tables": ("DriverTables", "HeldValue", "c_block", "c_table"),
     "driver.text": ("c_comment", "c_double", "c_integer", "c_string", "one_line"),
     "emitted": ("EmittedProgram",),

@@ -17,6 +17,7 @@ from logos import (
     make_job,
     make_manager,
     one_line,
+    paste_headers,
 )
 
 NAME = '/home/me/a "b" %d \\\n#error ü\\'
@@ -58,3 +59,12 @@ def test_a_file_s_name_stays_in_its_comment_and_its_string(target: str, kind: st
     assert not any(line.endswith("\\") for line in lines if "#error" in line)
     assert '"tok is %lld, outside the rows 0 to 2 of T [row-outside-table]\\n' in artifact.text
     assert "/home/me" not in artifact.text
+
+
+def test_headers_are_pasted_once_after_those_that_they_include() -> None:
+    texts = {
+        "a.h": '#pragma once\n#include "b.h"\n#include "types.h"\n#include "host.h"\na\n',
+        "b.h": '#include "c.h"\nb\n',
+        "c.h": '#include "a.h"\nc\n',  # a circle ends
+    }
+    assert paste_headers(["a.h", "b.h", "a.h"], texts.get, ("types.h",)) == ("c\n", "b\n", '#include "host.h"\na\n')

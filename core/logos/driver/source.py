@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Collection, Iterable
 from functools import cache
 from importlib.resources import files
 
+_INCLUDE = re.compile(r'^#include "([\w.]+)"\n', re.MULTILINE)
+_ONCE = re.compile(r"^#pragma once\n", re.MULTILINE)
 _COMMON = ("target.h", "words.h", "rounding.h", "files.h", "values.h", "steps.h")
 
 
@@ -34,3 +38,33 @@ def driver_part(name: str) -> str:
 @cache
 def _read(name: str) -> str:
     return (files("logos.driver") / "parts" / name).read_text("utf-8")
+
+
+def paste_headers(
+    names: Iterable[str], read: Callable[[str], str | None], there: Collection[str] = ()
+) -> tuple[str, ...]:
+    """The texts of headers, each once and after those that it includes, without the lines that include them.
+
+    `read` gives a header's text, None for one that is no part of the source: its line is kept, but for those `there`,
+    which stand in the source already.
+    """
+    found: dict[str, str] = {}
+    pending: set[str] = set()
+
+    def kept(include: re.Match[str]) -> str:
+        name = include[1]
+        return "" if name in there or add(name) else include[0]
+
+    def add(name: str) -> bool:
+        if name in found or name in pending:
+            return True
+        text = read(name)
+        if text is None:
+            return False
+        pending.add(name)
+        found[name] = _ONCE.sub("", _INCLUDE.sub(kept, text))  # what it includes comes in before it
+        return True
+
+    for name in names:
+        add(name)
+    return tuple(found.values())

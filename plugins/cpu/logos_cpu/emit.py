@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from string import Template
 
-from logos import c_comment, driver_part, driver_text
-from logos_cpu.stages import Call
+from logos import c_comment, driver_part, driver_text, paste_headers
 from logos_cpu.tables import Tables
 
 LICENCE = "// The helper text is yours to use, change and pass on without conditions (MIT-0)."
+_SHARED = ("types.h", "half.h")
 _MACHINE = ("memory.h", "files.h", "options.h", "steps.h")
-_INCLUDE = re.compile(r'^#include "([\w.]+)"\n', re.MULTILINE)
-_ONCE = re.compile(r"^#pragma once\n", re.MULTILINE)
 
 
 def program_text(tables: Tables, kind: str, file: str, exact: bool) -> str:
     """A program's source, which is called `file`; `kind` is forward or generate."""
     name = c_comment(file)
     levels = Template(_source("runtime", "levels.h.in")).substitute(file=file)
-    machine = "\n".join(_text("runtime", part) for part in _MACHINE)
     parts = [
         f"// {c_comment(tables.own.file)} as a C++ program, emitted by LOGOS: {_made(tables)}.",
         f"// Build it with: c++ -std=c++17 -O3 -ffp-contract=off -pthread {name}",
@@ -30,15 +27,15 @@ def program_text(tables: Tables, kind: str, file: str, exact: bool) -> str:
         "",
         "#ifndef LOGOS_LEVEL",
         "#define LOGOS_EXACT" if exact else "",
-        _text("runtime", "types.h"),
+        _runtime("types.h"),
         driver_part("half.h"),
-        _text("runtime", "pool.h"),
+        _runtime("pool.h"),
         levels,
-        driver_text(_text("runtime", "records.h"), tables.text(), machine, _kind(kind)),
+        driver_text(_runtime("records.h"), tables.text(), _runtime(*_MACHINE), _kind(kind)),
         "#else  // the kernels, for the level that is asked for",
         "namespace LOGOS_NAMESPACE {",
         "",
-        *(_text("kernels", header) for header in _headers(tables.calls)),
+        *paste_headers((call.header for call in tables.calls), _kernel_header, _SHARED),
         *_kernels(tables),
         "",
         "}  // namespace LOGOS_NAMESPACE",
@@ -52,7 +49,7 @@ def _kind(kind: str) -> str:
     """What only a kind of program has."""
     if kind == "forward":
         return driver_part("plain.h")
-    return "\n".join((driver_part("generate.h"), _text("runtime", "generate.h")))
+    return "\n".join((driver_part("generate.h"), _runtime("generate.h")))
 
 
 def _made(tables: Tables) -> str:
@@ -71,25 +68,12 @@ def _kernels(tables: Tables) -> Iterator[str]:
     yield f"\nconst Kernel kernels[] = {{{names}\n    nullptr,\n}};"
 
 
-def _headers(calls: Iterable[Call]) -> tuple[str, ...]:
-    """Every header of kernels once, after those that it includes."""
-    found: dict[str, None] = {}
-
-    def add(name: str) -> None:
-        if name in found:
-            return
-        for needed in _INCLUDE.findall(_source("kernels", name)):
-            if (files("logos_cpu") / "kernels" / needed).is_file():
-                add(needed)
-        found[name] = None
-
-    for call in calls:
-        add(call.header)
-    return tuple(found)
+def _kernel_header(name: str) -> str:
+    return _source("kernels", name)
 
 
-def _text(folder: str, name: str) -> str:
-    return _ONCE.sub("", _INCLUDE.sub("", _source(folder, name)))
+def _runtime(*names: str) -> str:
+    return "\n".join(paste_headers(names, lambda name: _source("runtime", name)))
 
 
 @cache

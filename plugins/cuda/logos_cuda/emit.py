@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 from string import Template
 
-from logos import c_comment, c_string, driver_part, driver_text, one_line
+from logos import c_comment, c_string, driver_part, driver_text, one_line, paste_headers
 from logos_cuda.driver import Driver
 from logos_cuda.stages import ForwardGraph, Kernel
 
 COMMON = "logos.cuh"
 LICENCE = "// The helper text is yours to use, change and pass on without conditions (MIT-0)."
-_INCLUDE = re.compile(r'^#include "([\w.]+)"\n', re.MULTILINE)
-_ONCE = re.compile(r"^#pragma once\n", re.MULTILINE)
 
 
 def emit_forward(graph: ForwardGraph, *, checksum: bool = False, file: str = "forward.cu") -> str:
@@ -41,33 +38,11 @@ def _head(driver: Driver) -> str:
 
 
 def kernel_text(kernels: Iterable[Kernel]) -> Iterator[str]:
-    """The headers that the kernels need, then the kernels themselves."""
+    """The headers that the kernels need, then the kernels themselves; the host stand-in's header is no part of it."""
     kernels = tuple(kernels)
-    yield from (_ONCE.sub("", _INCLUDE.sub(_kept, kernel_header(name))) for name in _headers(kernels))
+    headers = (COMMON, *(kernel.header for kernel in kernels))
+    yield from paste_headers(headers, lambda name: kernel_header(name) if name.endswith(".cuh") else None)
     yield "\n".join(kernel.text for kernel in kernels) + "\n"
-
-
-def _kept(include: re.Match[str]) -> str:
-    """Includes of other kernel headers stand in the text already; the host stand-in's is no part of it."""
-    return "" if include[1].endswith(".cuh") else include[0]
-
-
-def _headers(kernels: Iterable[Kernel]) -> tuple[str, ...]:
-    """Every header once, after those that it includes."""
-    found: dict[str, None] = {}
-
-    def add(name: str) -> None:
-        if name in found:
-            return
-        for needed in _INCLUDE.findall(kernel_header(name)):
-            if needed.endswith(".cuh"):
-                add(needed)
-        found[name] = None
-
-    add(COMMON)
-    for kernel in kernels:
-        add(kernel.header)
-    return tuple(found)
 
 
 @cache
