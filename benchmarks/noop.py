@@ -27,6 +27,8 @@ Let W be a 4 by 4 tensor of Real.
 Set item 1 of W to 2.
 Let y be x matmul W.
 """
+# Python's bytecode is kept, as it is where LOGOS is installed.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 HEAVY = ("numpy", "torch", "rich", "click", "pluggy", "logos_cuda", "logos_gguf", "logos_sambaflow")
 
 
@@ -53,8 +55,8 @@ def compare(folder: Path, runs: int, most: float) -> int:
     for _ in range(2):
         # The second may find a file of the first too new to tell changes by its time.
         time.sleep(0.2)
-        subprocess.run(build, cwd=folder, check=True, capture_output=True)
-    said = subprocess.run(build, cwd=folder, check=True, capture_output=True, text=True).stdout
+        subprocess.run(build, cwd=folder, env=ENVIRONMENT, check=True, capture_output=True)
+    said = subprocess.run(build, cwd=folder, env=ENVIRONMENT, check=True, capture_output=True, text=True).stdout
     assert "nothing to do: 3 artifacts up to date" in said, said
     times: dict[str, list[float]] = {"logos build": [], "import click, pluggy": [], "ninja": []}
     for _ in range(runs):
@@ -71,14 +73,14 @@ def compare(folder: Path, runs: int, most: float) -> int:
 
 def timed(command: Sequence[str], folder: Path) -> float:
     began = time.perf_counter()
-    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, cwd=folder, env=ENVIRONMENT, check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - began
 
 
 def imported(folder: Path) -> list[str]:
     """What of the heavy modules the command imports, by Python's own account."""
     command = [os.fspath(Path(sys.executable).with_name("logos")), "build"]
-    environment = {**os.environ, "PYTHONPROFILEIMPORTTIME": "1"}
+    environment = {**ENVIRONMENT, "PYTHONPROFILEIMPORTTIME": "1"}
     ran = subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True, text=True)
     lines = ran.stderr.splitlines()
     assert any(line.endswith(" logos.entry") for line in lines), ran.stderr

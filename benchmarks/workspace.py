@@ -7,10 +7,10 @@ Makes the workspace in a temporary folder. With nothing to do it runs in turn, e
 `logos` is the script that pip wrote beside this Python, and as pip writes it from 25 on, which imports no `re`.
 After a change of one program it says which artifacts were written. Cold builds, in fresh folders, run in turn bound to
 one core (`taskset -c 0 logos build -j 1`) and to two (`taskset -c 0,1 logos build -j 2`), planning included; the
-quotient is of the shortest times, since a machine that others use only ever adds to a time, and is said of the time
-that processors spent too: what more two cores spend is what each costs the other. --cold 0 leaves them out. Python's
-bytecode is kept, as it is where LOGOS is installed. Exits with 1 where a quotient is beyond --most or --least, or
-another member was rebuilt.
+quotient is of the shortest times, since a machine that others use only ever adds to a time. Beside it stands how many
+cores the shortest build ran on at once: others' work leaves the one core of the first to it and takes from the two of
+the second. --cold 0 leaves them out. Python's bytecode is kept, as it is where LOGOS is installed. Exits with 1 where a
+quotient is beyond --most or --least, or another member was rebuilt.
 """
 
 from __future__ import annotations
@@ -135,19 +135,17 @@ def written(folder: Path) -> dict[Path, int]:
 
 def cold_builds(folder: Path, runs: int, least: float) -> bool:
     bounds = {len(bound): bound for bound in (cores()[:1], cores()[:2])}
-    walls: dict[int, list[float]] = {count: [] for count in bounds}
-    used: dict[int, list[float]] = {count: [] for count in bounds}
+    found: dict[int, list[tuple[float, float]]] = {count: [] for count in bounds}
     for _ in range(runs):
         for count, bound in bounds.items():
             shutil.rmtree(folder / "build")
-            wall, processor = timed([os.fspath(LOGOS), "build", "-q", "-j", str(count)], folder, bound)
-            walls[count].append(wall)
-            used[count].append(processor)
+            found[count].append(timed([os.fspath(LOGOS), "build", "-q", "-j", str(count)], folder, bound))
     for count, bound in bounds.items():
-        shown = ", ".join(f"{one:.1f} s" for one in walls[count])
-        on = ",".join(map(str, bound))
-        print(f"cold, taskset -c {on}, -j {count}: {shown}; processors spent {min(used[count]):.1f} s")
-    quotient = min(walls[1]) / min(walls[2])
+        shown = ", ".join(f"{wall:.1f} s" for wall, _ in found[count])
+        wall, processor = min(found[count])
+        on = f"taskset -c {','.join(map(str, bound))}, -j {count}"
+        print(f"cold, {on}: {shown}; the shortest used {processor:.1f} s of processors, {processor / wall:.2f} at once")
+    quotient = min(found[1])[0] / min(found[2])[0]
     print(f"cold: two cores are {quotient:.2f} times as fast as one, at least {least}")
     return quotient >= least
 
