@@ -95,7 +95,7 @@ def test_an_offset_of_32_bits_is_found(copied: str, sentence: str, variable: str
     ("header", "after", "old", "new", "sentence", "kind"),
     [
         ("logos.cuh", "return value;", "if (", "if (false && ", "Let y be row p of x.", "row"),
-        ("argmax.cuh", "best.meet(value, i);", "if (nan)", "if (false)", "Let y be argmax of x.", "nan"),
+        ("argmax.cuh", "const T value = x[i];", "if (nan)", "if (false)", "Let y be argmax of x.", "nan"),
         ("elementwise.cuh", "long long>(b));", "((a ^ sum)", "0 && ((a ^ sum)", "Let y be p plus p.", "overflow"),
         ("matmul_int.cuh", "fits() const {", "return high", "return true || high", "Let y be p matmul p.", "overflow"),
     ],
