@@ -1,5 +1,6 @@
-// The integer sums of a tile, by what the processor has. Every level makes the same: of each block an exact sum, then in
-// float sum + whole * (weight's scale * activation's scale), in the order of the blocks, without fused multiply-adds.
+// A tile's outputs for ROWS rows of activations at once, by what the processor has. Every level makes the same: of each
+// block an exact sum, then in float sum + whole * (weight's scale * activation's scale), in the order of the blocks,
+// without fused multiply-adds.
 #pragma once
 
 #include "common.h"
@@ -157,6 +158,8 @@ void tile_dots(const Byte *tile, Size blocks, const Activations (&a)[ROWS], Real
 
 template <int ROWS>
 void tile_dots(const Byte *tile, Size blocks, const Activations (&a)[ROWS], Real (*made)[TILE]) {
+    for (int r = 0; r < ROWS; r++)
+        for (int j = 0; j < TILE; j++) made[r][j] = 0;
     for (Size b = 0; b < blocks; b++, tile += TILE_BLOCK_BYTES) {
         const Quant *quants = reinterpret_cast<const Quant *>(tile) + 2 * TILE;
         Real by[TILE];

@@ -45,14 +45,6 @@ inline void quantize(const Worker &w, const Real *x, const Activations &to, Size
     }
 }
 
-// Outputs of one tile for ROWS rows of activations at once.
-template <int ROWS>
-void tile_rows(const Byte *tile, Size blocks, const Activations (&a)[ROWS], Real (*made)[TILE]) {
-    for (int r = 0; r < ROWS; r++)
-        for (int j = 0; j < TILE; j++) made[r][j] = 0;
-    tile_dots<ROWS>(tile, blocks, a, made);
-}
-
 // Where a product's results go: row r's element c is y[r * step + c]; beyond `columns` there is only padding.
 struct Rows {
     Real *y;
@@ -76,12 +68,12 @@ void tile_product(const Byte *tile, Size k, const Activations &all, Size count, 
     for (; first + ROWS_AT_ONCE <= count; first += ROWS_AT_ONCE) {
         Activations a[ROWS_AT_ONCE];
         for (int i = 0; i < ROWS_AT_ONCE; i++) a[i] = all.row(row(first + i), k);
-        tile_rows<ROWS_AT_ONCE>(tile, k / BLOCK, a, made);
+        tile_dots<ROWS_AT_ONCE>(tile, k / BLOCK, a, made);
         for (int i = 0; i < ROWS_AT_ONCE; i++) put(first + i, made[i]);
     }
     for (; first < count; first++) {
         const Activations a[1] = {all.row(row(first), k)};
-        tile_rows<1>(tile, k / BLOCK, a, made);
+        tile_dots<1>(tile, k / BLOCK, a, made);
         put(first, made[0]);
     }
 }
